@@ -1,0 +1,508 @@
+"""Layer: transformations as users call them. Home: 10_numpy. In JAX: jax/_src/api.py.
+
+Each function here flattens pytrees, checks what it was given, calls an interpreter on flat functions
+and puts the pytrees together again.
+"""
+from functools import wraps
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.array import Array, as_array
+from minijax.avals import ShapedArray, typeof
+from minijax.core import Tracer
+from minijax.flatten import (FlatFunction, FlatFunctionWithAux, arg_label, as_index_tuple, fun_name,
+                             normalise_argnums, split_args)
+from minijax.interpreters.batching import axis_of, batch_to_dims
+from minijax.interpreters.jvp import jvp_instantiated
+from minijax.interpreters.partial_eval import apply_linear, linearize_flat
+from minijax.interpreters.staging import trace_to_closed_jaxpr
+from minijax.interpreters.transpose import backward_pass
+from minijax.jaxpr import dce_jaxpr
+from minijax.rules import UndefinedPrimal, full_like_aval, instantiate_zeros
+from minijax.tree_util import (broadcast_prefix, keystr, tree_flatten, tree_flatten_with_path,
+                               tree_leaves, tree_map, tree_structure, tree_unflatten)
+
+# --- Checks ------------------------------------------------------------------------------------
+
+def check_callable(f):
+    if not callable(f):
+        raise TypeError(f"expected a callable to transform, got {f!r} of type {type(f).__name__}")
+
+
+def check_array(x, where):
+    if not isinstance(x, (Array, Tracer)):
+        try:
+            typeof(x)
+        except TypeError as error:
+            raise TypeError(f"{where}: {error}") from None
+    return x
+
+
+def is_float0(aval):
+    return aval.dtype == dtypes.float0
+
+
+def check_tangent(primal, tangent, where):
+    """Raise unless `tangent` has the shape and tangent dtype of `primal`."""
+    want, got = typeof(primal).to_tangent_aval(), typeof(tangent)
+    if want.dtype != got.dtype:
+        raise TypeError(f"{where}: the tangent's dtype must be the tangent dtype of the primal; "
+                        f"primal {typeof(primal)} wants {want.dtype}, got {got.dtype}")
+    if want.shape != got.shape:
+        raise ValueError(f"{where}: primal and tangent must have equal shapes, got "
+                         f"{want.shape} and {got.shape}")
+
+
+# --- Forward mode ------------------------------------------------------------------------------
+
+def jvp(fun, primals, tangents, has_aux=False):
+    """(fun(*primals), its derivative at primals applied to tangents).
+
+    `primals` and `tangents` are tuples (or lists) of pytrees of equal structure. Raises TypeError for
+    trees or dtypes that differ, ValueError for shapes that do.
+    """
+    check_callable(fun)
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError("primal and tangent arguments to jvp must be tuples or lists, got "
+                        f"{type(primals).__name__} and {type(tangents).__name__}")
+    ps, in_tree = tree_flatten(tuple(primals))
+    ts, tangent_tree = tree_flatten(tuple(tangents))
+    if in_tree != tangent_tree:
+        raise TypeError("primal and tangent arguments to jvp must have the same tree structure; "
+                        f"primals have {in_tree}, tangents have {tangent_tree}")
+    for p, t in zip(ps, ts):
+        check_tangent(p, t, f"jvp of {fun_name(fun)}")
+    flat = (FlatFunctionWithAux if has_aux else FlatFunction)(fun, in_tree)
+    outs, out_tangents = jvp_instantiated(flat, ps, ts)
+    n = flat.out_tree.num_leaves
+    pair = tree_unflatten(flat.out_tree, outs[:n]), tree_unflatten(flat.out_tree, out_tangents[:n])
+    return (*pair, flat.aux_of(outs)) if has_aux else pair
+
+
+def linearize(fun, *primals, has_aux=False):
+    """(fun(*primals), f_lin) with f_lin(*tangents) the derivative at primals, its work done once."""
+    check_callable(fun)
+    ps, in_tree = tree_flatten(primals)
+    flat, outs, jaxpr, consts, zero_avals, aux = linearize_tree(fun, ps, in_tree, has_aux)
+
+    def f_lin(*tangents):
+        ts, tangent_tree = tree_flatten(tangents)
+        if tangent_tree != in_tree:
+            raise TypeError("tangents must have the tree structure of the primals; expected "
+                            f"{in_tree}, got {tangent_tree}")
+        for p, t in zip(ps, ts):
+            check_tangent(p, t, f"linearized {fun_name(fun)}")
+        out_ts = apply_linear(jaxpr, consts, zero_avals, ts)
+        return tree_unflatten(flat.out_tree, [instantiate_zeros(t) for t in out_ts])
+
+    return tree_unflatten(flat.out_tree, outs), f_lin, *aux
+
+
+def linearize_tree(fun, ps, in_tree, has_aux):
+    """Linearize fun on flat primals, leaving aux out of the linear program."""
+    flat = (FlatFunctionWithAux if has_aux else FlatFunction)(fun, in_tree)
+    outs, jaxpr, consts, zero_avals = linearize_flat(flat, ps, fun_name(fun))
+    n = flat.out_tree.num_leaves
+    is_output = [i < n for i, aval in enumerate(zero_avals) if aval is None]
+    aux = (flat.aux_of(outs),) if has_aux else ()
+    return flat, outs[:n], dce_jaxpr(jaxpr, is_output), consts, zero_avals[:n], aux
+
+
+# --- Reverse mode ------------------------------------------------------------------------------
+
+def vjp(fun, *primals, has_aux=False):
+    """(fun(*primals), f_vjp) with f_vjp(cotangents) a tuple of cotangents, one a primal.
+
+    Integer primals have cotangents of dtype float0.
+    """
+    check_callable(fun)
+    ps, in_tree = tree_flatten(primals)
+    for p in ps:
+        check_array(p, f"vjp of {fun_name(fun)}")
+    flat, outs, jaxpr, consts, zero_avals, aux = linearize_tree(fun, ps, in_tree, has_aux)
+    out_avals, in_avals = [typeof(x) for x in outs], [typeof(p) for p in ps]
+
+    def f_vjp(cotangents):
+        cts = flatten_cotangents(cotangents, flat.out_tree, out_avals, fun_name(fun))
+        kept = [ct for ct, zero in zip(cts, zero_avals) if zero is None]
+        undefined = [UndefinedPrimal(v.aval) for v in jaxpr.invars]
+        in_cts = backward_pass(jaxpr, consts, undefined, kept)
+        return tree_unflatten(in_tree, [cotangent_like(a, ct) for a, ct in zip(in_avals, in_cts)])
+
+    return tree_unflatten(flat.out_tree, outs), f_vjp, *aux
+
+
+def flatten_cotangents(cotangents, out_tree, out_avals, name):
+    cts, ct_tree = tree_flatten(cotangents)
+    if ct_tree != out_tree:
+        raise ValueError(f"the cotangent for {name} must have the tree structure of its output; "
+                         f"expected {out_tree}, got {ct_tree}")
+    for aval, ct in zip(out_avals, cts):
+        want, got = aval.to_tangent_aval(), typeof(ct)
+        if (want.shape, want.dtype) != (got.shape, got.dtype):
+            raise ValueError(f"the cotangent for {name} must match its output: expected "
+                             f"{want.str_short()}, got {got.str_short()}")
+    return cts
+
+
+def cotangent_like(aval, ct):
+    # float0 has one value only, so nothing was accumulated for it
+    if is_float0(aval.to_tangent_aval()):
+        return np.zeros(aval.shape, dtypes.float0)
+    return instantiate_zeros(ct)
+
+
+def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    """The gradient of a scalar-valued function, as a function of the same arguments.
+
+    Differentiates with respect to the positional arguments `argnums` (an int gives a pytree like that
+    argument, a tuple gives a tuple). With has_aux, `fun` returns (value, aux) and the gradient
+    function (gradient, aux). Raises TypeError for inputs or outputs that have no gradient.
+    """
+    value_and_grad_f = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+    @wraps(fun, updated=())
+    def grad_f(*args, **kwargs):
+        value, gradient = value_and_grad_f(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+    return grad_f
+
+
+def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    """A function that returns (fun's value, its gradient); see `grad`."""
+    check_callable(fun)
+    nums = as_index_tuple("argnums", argnums)
+    single = not isinstance(argnums, (tuple, list))
+
+    @wraps(fun, updated=())
+    def value_and_grad_f(*args, **kwargs):
+        chosen = normalise_argnums("argnums", nums, len(args), TypeError)
+        some, rebuild = split_args(args, chosen)
+        for i, x in zip(chosen, some):
+            check_grad_input(x, arg_label(fun, i), holomorphic, allow_int)
+        call = named_like(fun, lambda *some: fun(*rebuild(some), **kwargs))
+        out, f_vjp, *aux = vjp(call, *some, has_aux=has_aux)
+        check_scalar_output(out, fun_name(fun), holomorphic)
+        grads = f_vjp(full_like_aval(typeof(out), 1))
+        gradient = grads[0] if single else grads
+        return ((out, aux[0]) if has_aux else out), gradient
+    return value_and_grad_f
+
+
+def named_like(fun, g):
+    g.__name__ = fun_name(fun)
+    return g
+
+
+def check_grad_input(tree, label, holomorphic, allow_int):
+    for path, x in tree_flatten_with_path(tree)[0]:
+        where = f"grad of {label}" + (f" at {keystr(path)}" if path else "")
+        dtype = typeof(check_array(x, where)).dtype
+        if holomorphic:
+            if not dtypes.issubdtype(dtype, np.complexfloating):
+                raise TypeError(f"{where}: with holomorphic=True inputs must be complex, got {dtype}")
+        elif dtypes.issubdtype(dtype, np.complexfloating):
+            raise TypeError(f"{where}: grad requires real inputs, got {dtype}; for complex functions "
+                            "use holomorphic=True, or vjp directly")
+        elif not dtypes.issubdtype(dtype, np.floating) and not allow_int:
+            raise TypeError(f"{where}: grad requires real- or complex-valued inputs (a floating "
+                            f"dtype), got {dtype}; write a float such as 3.0, convert with "
+                            ".astype(float), or choose other argnums")
+
+
+def check_scalar_output(out, name, holomorphic):
+    try:
+        aval = typeof(out)
+    except TypeError:
+        raise TypeError(f"gradient only defined for scalar-output functions; {name} returned "
+                        f"{tree_structure(out)}") from None
+    if aval.shape != ():
+        raise TypeError(f"gradient only defined for scalar-output functions; {name} returned an "
+                        f"array of shape {aval.shape}. Sum it, or use jacrev, jacfwd or vjp")
+    if holomorphic:
+        if not dtypes.issubdtype(aval.dtype, np.complexfloating):
+            raise TypeError(f"{name}: with holomorphic=True the output must be complex, got "
+                            f"{aval.dtype}")
+    elif not dtypes.issubdtype(aval.dtype, np.floating):
+        raise TypeError(f"grad requires real-valued outputs (a floating dtype), but {name} returned "
+                        f"{aval.dtype}; for complex functions use holomorphic=True")
+
+
+# --- Jacobians ---------------------------------------------------------------------------------
+
+def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
+    """The Jacobian of fun, a column at a time by vmap of jvp: best for few inputs.
+
+    Leaves have shape (*output shape, *input shape), nested as output tree of input trees.
+    """
+    return jacobian_by(columns_of_jacobian, fun, argnums, has_aux, holomorphic)
+
+
+def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    """The Jacobian of fun, a row at a time by vmap of vjp: best for few outputs. See `jacfwd`."""
+    return jacobian_by(rows_of_jacobian, fun, argnums, has_aux, holomorphic, allow_int)
+
+
+jacobian = jacrev
+
+
+def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
+    """The matrix of second derivatives of a function: jacfwd of jacrev."""
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+def jacobian_by(method, fun, argnums, has_aux, holomorphic, allow_int=False):
+    check_callable(fun)
+    nums = as_index_tuple("argnums", argnums)
+
+    @wraps(fun, updated=())
+    def jac_f(*args, **kwargs):
+        chosen = normalise_argnums("argnums", nums, len(args), TypeError)
+        some, rebuild = split_args(args, chosen)
+        for i, x in zip(chosen, some):
+            check_grad_input(x, arg_label(fun, i), holomorphic, allow_int)
+        call = named_like(fun, lambda *some: fun(*rebuild(some), **kwargs))
+        jac, *aux = method(call, some, has_aux)
+        if not isinstance(argnums, (tuple, list)):
+            jac = tree_map(lambda per_arg: per_arg[0], jac, is_leaf=lambda t: isinstance(t, PerArg))
+        else:
+            jac = tree_map(tuple, jac, is_leaf=lambda t: isinstance(t, PerArg))
+        return (jac, aux[0]) if has_aux else jac
+    return jac_f
+
+
+class PerArg(list):
+    """The Jacobians of one output leaf, one pytree for each argument."""
+
+
+def standard_basis(leaves):
+    """For each leaf, all unit tangents of the flat concatenation of leaves, along a leading axis."""
+    sizes = [typeof(x).size for x in leaves]
+    eye = np.eye(sum(sizes))
+    blocks = np.split(eye, np.cumsum(sizes)[:-1], axis=1)
+    return [as_array(b.reshape(len(eye), *typeof(x).shape).astype(typeof(x).dtype))
+            for b, x in zip(blocks, leaves)]
+
+
+def columns_of_jacobian(f, args, has_aux):
+    leaves, in_tree = tree_flatten(tuple(args))
+    out, f_lin, *aux = linearize(f, *args, has_aux=has_aux)
+    basis = tree_unflatten(in_tree, standard_basis(leaves))
+    columns = vmap(lambda *ts: f_lin(*ts), out_axes=-1)(*basis)
+    return (tree_map(lambda c, y: split_into(c, typeof(y).shape, leaves, in_tree, before=True),
+                     columns, out), *aux)
+
+
+def rows_of_jacobian(f, args, has_aux):
+    leaves, in_tree = tree_flatten(tuple(args))
+    out, f_vjp, *aux = vjp(f, *args, has_aux=has_aux)
+    outs, out_tree = tree_flatten(out)
+    basis = tree_unflatten(out_tree, standard_basis(outs))
+    rows = tree_leaves(vmap(f_vjp)(basis))          # one a leaf of the arguments
+    blocks = [[row_block(r, k, outs, typeof(x).shape) for r, x in zip(rows, leaves)]
+              for k in range(len(outs))]
+    return (tree_unflatten(out_tree, [PerArg(tree_unflatten(in_tree, b)) for b in blocks]), *aux)
+
+
+def offsets(leaves):
+    return np.cumsum([0, *[typeof(x).size for x in leaves]])
+
+
+def split_into(columns, out_shape, leaves, in_tree, before):
+    ends = offsets(leaves)
+    blocks = [columns[..., a:b].reshape(*out_shape, *typeof(x).shape)
+              for a, b, x in zip(ends, ends[1:], leaves)]
+    return PerArg(tree_unflatten(in_tree, blocks))
+
+
+def row_block(rows, k, outs, in_shape):
+    ends = offsets(outs)
+    return rows[ends[k]:ends[k + 1]].reshape(*typeof(outs[k]).shape, *in_shape)
+
+
+# --- vmap --------------------------------------------------------------------------------------
+
+def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None):
+    """`fun` on a batch of arguments: equal to a loop over their axes, without the loop.
+
+    `in_axes` is an int, None, or a tuple with a pytree prefix of each argument; `out_axes` a prefix of
+    the output. Raises ValueError, naming arguments, axes and sizes, if those don't fit together.
+    """
+    check_callable(fun)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not (in_axes is None or isinstance(in_axes, (int, tuple, dict))):
+        raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding to "
+                        f"the positional arguments, got {in_axes!r}")
+    if not all(type(leaf) is int for leaf in tree_leaves((in_axes, out_axes))):
+        raise TypeError("vmap in_axes and out_axes must be ints, None, or pytrees of those, got "
+                        f"{in_axes!r} and {out_axes!r}")
+
+    @wraps(fun, updated=())
+    def vmap_f(*args, **kwargs):
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(f"vmap in_axes has {len(in_axes)} entries, but {fun_name(fun)} was "
+                             f"called with {len(args)} positional arguments")
+        leaves, in_tree = tree_flatten((args, kwargs))
+        dims = flatten_axes("vmap in_axes", fun, in_axes, args, kwargs)
+        dims = [None if d is None else canonical_axis(d, x, fun) for d, x in zip(dims, leaves)]
+        size = mapped_size(fun, args, kwargs, dims, leaves, axis_size)
+        flat = FlatFunction(fun, in_tree, with_kwargs=True)
+        axis = axis_of(size, axis_name, spmd_axis_name)
+        outs = batch_to_dims(flat, axis, leaves, dims, LateOutAxes(flat, out_axes, fun))
+        return tree_unflatten(flat.out_tree, outs)
+    return vmap_f
+
+
+class LateOutAxes:
+    """The flat out_axes, iterated over once the function has run and its output's tree is known."""
+
+    def __init__(self, flat, out_axes, fun):
+        self.flat, self.out_axes, self.fun = flat, out_axes, fun
+
+    def __iter__(self):
+        dummy = tree_unflatten(self.flat.out_tree, [0] * self.flat.out_tree.num_leaves)
+        return iter(broadcast_axes(f"vmap out_axes of {fun_name(self.fun)}", self.out_axes, dummy))
+
+
+def broadcast_axes(what, axes, tree):
+    """One axis (or None) a leaf of `tree`, from a pytree prefix."""
+    try:
+        return broadcast_prefix(axes, tree, is_leaf=lambda x: x is None)
+    except ValueError as error:
+        raise ValueError(f"{what} must be an int, None, or a pytree prefix of the values it is for; "
+                         f"got {axes!r}: {error}") from None
+
+
+def flatten_axes(what, fun, axes, args, kwargs):
+    """One axis a leaf of (args, kwargs); keyword arguments are mapped along their axis 0."""
+    return (broadcast_axes(f"{what} of {fun_name(fun)}", axes, args)
+            + [0] * len(tree_leaves(kwargs)))
+
+
+def canonical_axis(axis, x, fun):
+    rank = typeof(x).ndim
+    if not -rank <= axis < rank:
+        raise ValueError(f"vmap of {fun_name(fun)}: axis {axis} is out of range for an argument of "
+                         f"shape {typeof(x).shape}; its rank must be at least "
+                         f"{axis + 1 if axis >= 0 else -axis}")
+    return axis % rank
+
+
+def mapped_size(fun, args, kwargs, dims, leaves, axis_size):
+    """The one size of all mapped axes."""
+    sizes = {typeof(x).shape[d] for x, d in zip(leaves, dims) if d is not None}
+    if axis_size is not None:
+        sizes.add(axis_size)
+    if not sizes:
+        raise ValueError(f"vmap of {fun_name(fun)} must have at least one non-None value in in_axes, "
+                         "or an axis_size")
+    if len(sizes) > 1:
+        raise ValueError(size_mismatch(fun, args, kwargs, dims, axis_size))
+    return sizes.pop()
+
+
+def size_mismatch(fun, args, kwargs, dims, axis_size):
+    lines = [f"vmap of {fun_name(fun)} got inconsistent sizes for array axes to be mapped:"]
+    paths = tree_flatten_with_path((args, kwargs))[0]
+    for (path, x), d in zip(paths, dims):
+        if d is None:
+            continue
+        if path[0].idx == 0:
+            label, inner = arg_label(fun, path[1].idx), path[2:]
+        else:
+            label, inner = f"keyword argument {keystr(path[1:2])}", path[2:]
+        where = f" at {keystr(inner)}" if inner else ""
+        lines.append(f"  * {label}{where} has size {typeof(x).shape[d]} along axis {d} "
+                     f"({typeof(x).str_short()})")
+    if axis_size is not None:
+        lines.append(f"  * axis_size is {axis_size}")
+    return "\n".join(lines)
+
+
+# --- Programs ----------------------------------------------------------------------------------
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array that need not exist; stands for it in `eval_shape` and `lower`."""
+
+    __slots__ = ("shape", "dtype", "weak_type", "sharding")
+
+    def __init__(self, shape, dtype, *, weak_type=False, sharding=None):
+        self.shape, self.dtype = tuple(shape), dtypes.canonicalize_dtype(dtype)
+        self.weak_type, self.sharding = weak_type, sharding
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: int(np.prod(self.shape)))
+    aval = property(lambda self: ShapedArray(self.shape, self.dtype, self.weak_type))
+
+    def __eq__(self, other):
+        return isinstance(other, ShapeDtypeStruct) and self.aval == other.aval
+
+    def __hash__(self):
+        return hash(self.aval)
+
+    def __repr__(self):
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+
+
+def aval_of_argument(x):
+    return x.aval if isinstance(x, ShapeDtypeStruct) else typeof(x)
+
+
+def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
+    """A function of fun's arguments that returns the program fun does, as a ClosedJaxpr."""
+    check_callable(fun)
+    static = as_index_tuple("static_argnums", static_argnums)
+
+    @wraps(fun, updated=())
+    def make_jaxpr_f(*args, **kwargs):
+        fixed = normalise_argnums("static_argnums", static, len(args))
+        dynamic = [i for i in range(len(args)) if i not in fixed]
+        some, rebuild = split_args(args, dynamic)
+        leaves, in_tree = tree_flatten((tuple(some), kwargs))
+        flat = FlatFunction(lambda *a, **k: fun(*rebuild(a), **k), in_tree, with_kwargs=True)
+        closed = trace_to_closed_jaxpr(flat, [aval_of_argument(x) for x in leaves], fun_name(fun))
+        if not return_shape:
+            return closed
+        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+                   for a in closed.out_avals]
+        return closed, tree_unflatten(flat.out_tree, structs)
+    return make_jaxpr_f
+
+
+def eval_shape(fun, *args, **kwargs):
+    """Shapes and dtypes of fun(*args, **kwargs), as ShapeDtypeStructs, without computing anything."""
+    return make_jaxpr(fun, return_shape=True)(*args, **kwargs)[1]
+
+
+def linear_transpose(fun, *primals):
+    """The transpose of a linear function; `primals` give shapes and dtypes only."""
+    leaves, in_tree = tree_flatten(primals)
+    flat = FlatFunction(fun, in_tree)
+    closed = trace_to_closed_jaxpr(flat, [aval_of_argument(x) for x in leaves], fun_name(fun))
+
+    def transposed(cotangent):
+        cts = flatten_cotangents(cotangent, flat.out_tree, closed.out_avals, fun_name(fun))
+        undefined = [UndefinedPrimal(v.aval) for v in closed.jaxpr.invars]
+        outs = backward_pass(closed.jaxpr, closed.consts, undefined, cts)
+        return tree_unflatten(in_tree, [instantiate_zeros(ct) for ct in outs])
+    return transposed
+
+
+# --- Arrays and devices ------------------------------------------------------------------------
+
+def device_put(x, device=None):
+    """Every leaf of `x` as an Array."""
+    return tree_map(lambda leaf: leaf if isinstance(leaf, Tracer) else as_array(leaf), x)
+
+
+def device_get(x):
+    """Every leaf of `x` as a NumPy array."""
+    return tree_map(np.asarray, x)
+
+
+def block_until_ready(x):
+    """Wait for all arrays in `x`: minijax computes at once, so return `x`."""
+    return x

@@ -1,0 +1,143 @@
+"""The layers of minijax as data, and the diagram of them that opens every chapter.
+
+`LAYERS` lists them from bottom to top.  A module may import modules that stand before it in this
+list, and modules that match the same pattern; tests/test_layers.py holds the package to that.
+"""
+
+from fnmatch import fnmatchcase
+from html import escape
+from typing import NamedTuple
+
+__all__ = ["Layer", "LAYERS", "place_of", "LayerDiagram", "layer_diagram"]
+
+
+class Layer(NamedTuple):
+    """One layer: name, modules from bottom to top, one line about it, and JAX's counterpart."""
+    name: str
+    modules: tuple
+    summary: str
+    jax: str
+
+
+LAYERS = (
+    Layer("foundations", ("config", "errors", "dtypes", "avals", "array"),
+          "options, error types, dtypes and promotion, the Array",
+          "jax/_src/config.py, dtypes.py, array.py"),
+    Layer("trees", ("tree_util", "tree"),
+          "nested data as a flat list and a recipe",
+          "jax/_src/tree_util.py"),
+    Layer("core", ("core",),
+          "Primitive, Trace, Tracer: who interprets an operation",
+          "jax/_src/core.py"),
+    Layer("programs", ("jaxpr", "loop_ir"),
+          "programs as data: the jaxpr, and loops for the compiler",
+          "jax/_src/core.py, MLIR"),
+    Layer("primitives", ("rules", "primitives.*"),
+          "the operations, each one block of rules",
+          "jax/_src/lax/*.py"),
+    Layer("interpreters", ("interpreters.*",),
+          "jvp, vmap, staging, partial evaluation, transposition",
+          "jax/_src/interpreters/*.py"),
+    Layer("compiler", ("compiler.*",),
+          "from a jaxpr to loops, to source, to machine code",
+          "jax/_src/interpreters/mlir.py, XLA"),
+    Layer("higher_order", ("higher_order.*",),
+          "programs inside programs: jit",
+          "jax/_src/pjit.py"),
+    Layer("api", ("flatten", "api", "dispatch"),
+          "jit, grad, vmap, … with argnums, axes and pytrees",
+          "jax/_src/api.py"),
+    Layer("front", ("lax", "numpy.*", "nn", "checkers", "__init__", "book.*"),
+          "what a user imports: numpy, lax, nn; and the rule checkers",
+          "jax/numpy, jax/lax, jax/nn"),
+)
+
+
+def place_of(module):
+    """(layer, index in the layer) of a module such as 'interpreters.jvp'; None if unlisted."""
+    for i, layer in enumerate(LAYERS):
+        for j, pattern in enumerate(layer.modules):
+            if fnmatchcase(module, pattern) or fnmatchcase(f"{module}.__init__", pattern):
+                return i, j
+    return None
+
+
+# --- The diagram ----------------------------------------------------------------------------------
+
+WIDTH, ROW, GAP = 640, 28, 4
+LIT_ROW = ROW + 18                  # the lit layer has a second line
+NAME_X, TEXT_X = 14, 138
+ACCENT = "#e8930c"
+
+
+class LayerDiagram:
+    """The layers drawn, some of them lit.  Colours follow the page, light or dark."""
+
+    def __init__(self, lit=()):
+        self.lit = (lit,) if isinstance(lit, str) else tuple(lit)
+        self.rows = {layer_index(name) for name in self.lit}
+
+    def __repr__(self):
+        return f"LayerDiagram(lit={', '.join(self.lit) or 'nothing'})"
+
+    def _repr_svg_(self):
+        return draw_svg(self.rows, self.lit, describe(self.rows))
+
+    def _repr_html_(self):
+        return f'<div class="layer-diagram">{self._repr_svg_()}</div>'
+
+
+def layer_diagram(lit=()):
+    """Draw the layers; `lit` names layers or modules, one or several.
+
+    For example `"core"` or `("primitives.dot", "primitives.structural")`.  Raises ValueError for a
+    name that is neither.
+    """
+    return LayerDiagram(lit)
+
+
+def layer_index(name):
+    names = [layer.name for layer in LAYERS]
+    if name in names:
+        return names.index(name)
+    if place := place_of(name):
+        return place[0]
+    raise ValueError(f"no layer or module named {name!r}; the layers are {', '.join(names)}")
+
+
+def describe(rows):
+    """The text that stands for the picture where it can't be seen."""
+    stack = ", ".join(layer.name for layer in LAYERS)
+    lit = ", ".join(LAYERS[i].name for i in sorted(rows))
+    return f"The layers of minijax from bottom to top: {stack}." + (f" Lit: {lit}." if lit else "")
+
+
+def draw_svg(rows, lit, text):
+    y, boxes = 2, []
+    for i in reversed(range(len(LAYERS))):
+        boxes.append(draw_row(LAYERS[i], y, i in rows, lit))
+        y += (LIT_ROW if i in rows else ROW) + GAP
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" role="img" '
+            f'aria-label="{escape(text)}" style="width:100%;max-width:{WIDTH}px;height:auto" '
+            f'font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="13" '
+            f'fill="currentColor"><title>{escape(text)}</title>\n' + "\n".join(boxes) + "\n</svg>")
+
+
+def draw_row(layer, y, is_lit, lit):
+    height = LIT_ROW if is_lit else ROW
+    style = f'fill="{ACCENT}" fill-opacity="0.28" stroke="{ACCENT}" stroke-width="1.5"' if is_lit \
+        else 'fill="currentColor" fill-opacity="0.05" stroke="currentColor" stroke-opacity="0.25"'
+    strong = ' font-weight="bold"' if is_lit else ' fill-opacity="0.75"'
+    parts = [f'<rect x="1" y="{y}" width="{WIDTH - 2}" height="{height}" rx="5" {style}/>',
+             f'<text x="{NAME_X}" y="{y + 19}"{strong}>{escape(layer.name)}</text>',
+             svg_text(TEXT_X, y + 19, layer.summary, 12.5, 0.9 if is_lit else 0.6)]
+    if is_lit:
+        here = ", ".join(m for m in lit if m != layer.name and LAYERS[layer_index(m)] is layer)
+        note = (f"here: {here} · " if here else "") + f"in JAX: {layer.jax}"
+        parts.append(svg_text(TEXT_X, y + 37, note, 11.5, 0.75))
+    return "".join(parts)
+
+
+def svg_text(x, y, text, size, opacity):
+    return (f'<text x="{x}" y="{y}" font-family="system-ui,sans-serif" font-size="{size}" '
+            f'fill-opacity="{opacity}">{escape(text)}</text>')

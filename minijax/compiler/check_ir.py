@@ -1,0 +1,148 @@
+"""Layer: compiler. Home: 11_jit. In JAX: the MLIR verifier.
+
+What a legal loop IR is, as a program that checks it. Tests run it after every pass.
+"""
+from math import prod
+
+import numpy as np
+
+from minijax.loop_ir import (BOOL, IDENTITIES, OPS, SAME, AxisValue, Call, Const, InBounds, Index, Load,
+                             Nest, Op, Quotient, Reduce, Store, buffer_of, index_maps_of, nodes_read)
+
+# --- The checker -------------------------------------------------------------------------------
+
+class LoopIRError(TypeError):
+    """A loop IR breaks one of its own rules."""
+
+
+def check(condition, message):
+    if not condition:
+        raise LoopIRError(message)
+
+
+def check_program(program):
+    """Raise LoopIRError unless every buffer is written before it is read, and every nest is legal."""
+    written = {b: b.size for b in program.inputs}
+    for number, step in enumerate(program.steps):
+        where = f"step {number}"
+        if isinstance(step, Call):
+            check_call(step, written, where)
+        else:
+            check_nest(step, written, where)
+    for b in program.outputs:
+        check_is_full(b, written, "the results")
+    return program
+
+
+def check_is_full(buffer, written, where):
+    done = written.get(buffer, 0)
+    check(done >= buffer.size, f"{where}: {done} of {buffer.size} elements were written before a read")
+
+
+def check_call(step, written, where):
+    for b in map(buffer_of, step.inputs):
+        check_is_full(b, written, where)
+    for given in step.inputs:
+        if isinstance(given, tuple):
+            check(sorted(given[1]) == list(range(len(given[0].shape))), f"{where}: not a permutation")
+    for b in step.outputs:
+        check(b not in written, f"{where}: writes a buffer a second time")
+        written[b] = b.size
+
+
+# --- Nests -------------------------------------------------------------------------------------
+
+def check_nest(nest, written, where):
+    check(isinstance(nest, Nest), f"{where}: neither a nest nor a call")
+    check(all(a.size > 0 for a in nest.axes), f"{where}: an empty loop")
+    check(len(set(nest.axes)) == len(nest.axes), f"{where}: one axis in two loops")
+    check_body(nest.body, set(nest.axes), written, where)
+    count = prod(a.size for a in nest.axes)
+    for node in nest.body:
+        if isinstance(node, Store):
+            check_store(node, nest, written, where)
+            if not node.combine:
+                written[node.buffer] = written.get(node.buffer, 0) + count
+
+
+def check_store(node, nest, written, where):
+    check(node.value.dtype == node.buffer.dtype, f"{where}: stores {node.value.dtype} into "
+          f"{node.buffer.dtype}")
+    if node.combine:
+        check(node.combine == "replace" or node.combine in IDENTITIES,
+              f"{where}: no reduction {node.combine}")
+        check_is_full(node.buffer, written, where)
+    else:
+        check(written.get(node.buffer, 0) < node.buffer.size,
+              f"{where}: writes a buffer a second time")
+
+
+def check_body(body, axes, written, where):
+    before = set()
+    for node in body:
+        for read in nodes_read(node):
+            check(read in before, f"{where}: {type(node).__name__} reads a node that does not stand "
+                  "before it")
+        for index in index_maps_of(node):
+            check_index(index, axes, where)
+        check_node(node, axes, written, where)
+        before.add(node)
+
+
+def check_node(node, axes, written, where):
+    if isinstance(node, Load):
+        check_is_full(node.buffer, written, where)
+        check_in_memory(node, where)
+    elif isinstance(node, Store):
+        check_in_memory(node, where)
+    elif isinstance(node, Op):
+        check_op(node, where)
+    elif isinstance(node, Const):
+        check(np.asarray(node.value).dtype == node.dtype, f"{where}: constant of the wrong dtype")
+    elif isinstance(node, Reduce):
+        check_reduce(node, axes, written, where)
+    else:
+        check(isinstance(node, (AxisValue, InBounds)), f"{where}: unknown node {node!r}")
+
+
+def check_reduce(node, axes, written, where):
+    check(node.name in IDENTITIES, f"{where}: no reduction {node.name}")
+    check(node.lanes & (node.lanes - 1) == 0, f"{where}: {node.lanes} lanes, not a power of two")
+    check(axes.isdisjoint(node.axes), f"{where}: one axis in two loops")
+    check(node.body[-1] is node.value, f"{where}: a reduction's value must be its body's last node")
+    check(not any(isinstance(n, (Reduce, Store)) for n in node.body), f"{where}: a loop in a reduction")
+    check_body(node.body, axes | set(node.axes), written, where)
+
+
+def check_op(node, where):
+    check(node.name in OPS, f"{where}: no operation {node.name}")
+    arity, result = OPS[node.name]
+    check(len(node.args) == arity, f"{where}: {node.name} takes {arity} operands")
+    operands = node.args[1:] if node.name == "select" else node.args
+    if result in (SAME, BOOL):
+        check(len({a.dtype for a in operands}) == 1, f"{where}: {node.name} of "
+              f"{', '.join(a.dtype.name for a in operands)}")
+    if result is SAME:
+        check(node.dtype == operands[0].dtype, f"{where}: {node.name} gives {node.dtype}")
+    if result is BOOL:
+        check(node.dtype == bool, f"{where}: {node.name} gives {node.dtype}")
+
+
+# --- Index maps --------------------------------------------------------------------------------
+
+def check_index(index, axes, where):
+    check(isinstance(index, Index), f"{where}: {index!r} is no index map")
+    for atom in index.terms:
+        if isinstance(atom, Quotient):
+            check_index(atom.index, axes, where)
+        elif hasattr(atom, "size"):
+            check(atom in axes, f"{where}: an index map uses a loop that is not around it")
+
+
+def check_in_memory(node, where):
+    # A guarded load may point outside: it is not carried out there.
+    if isinstance(node, Load) and node.guard:
+        return
+    low, high = node.index.bounds()
+    check(0 <= low and high < node.buffer.size,
+          f"{where}: index {low} … {high} outside of a buffer of {node.buffer.size} elements")

@@ -1,0 +1,88 @@
+"""Layer: compiler. Home: 11_jit. In JAX: lowered.as_text() (StableHLO).
+
+The text of a loop IR, for reading.
+"""
+from minijax.avals import short_dtype_name
+from minijax.compiler.render_python import index_text
+from minijax.jaxpr import Names
+from minijax.loop_ir import AxisValue, Call, Const, InBounds, Op, Reduce, Store
+
+
+def program_text(program, jaxpr):
+    """All steps, one node a line; buffers have the names of the jaxpr's variables."""
+    return "\n".join(_Writer(program, jaxpr).lines())
+
+
+class _Writer:
+    def __init__(self, program, jaxpr):
+        self.program, self.names = program, Names()
+        for v in [*jaxpr.constvars, *jaxpr.invars]:
+            self.names(v)
+        for eqn in jaxpr.eqns:
+            for v in eqn.outvars:
+                self.names(v)
+        self.buffers, self.axes, self.nodes = {}, {}, {}
+
+    def lines(self):
+        yield f"inputs {' '.join(map(self.typed, self.program.inputs))}"
+        for step in self.program.steps:
+            yield from self.call(step) if isinstance(step, Call) else self.nest(step)
+        yield f"results {' '.join(map(self.buffer, self.program.outputs))}"
+
+    def buffer(self, b):
+        if b not in self.buffers:
+            self.buffers[b] = self.names(b.var) if b.var else f"t{len(self.buffers)}"
+        return self.buffers[b]
+
+    def typed(self, b):
+        shape = ",".join(map(str, b.shape))
+        return f"{self.buffer(b)}:{short_dtype_name(b.dtype)}[{shape}]"
+
+    def call(self, step):
+        inputs = [f"{self.buffer(i[0])}.transpose{i[1]}" if isinstance(i, tuple) else self.buffer(i)
+                  for i in step.inputs]
+        yield f"call {' '.join(map(self.typed, step.outputs))} = {step.name}({', '.join(inputs)})"
+
+    def nest(self, nest):
+        self.nodes, self.axes = {}, {}
+        yield f"nest {self.loops(nest.axes)}:"
+        yield from self.body(nest.body, "    ")
+
+    def loops(self, axes):
+        for axis in axes:
+            self.axes[axis] = f"i{len(self.axes)}"
+        return ", ".join(f"{self.axes[a]}<{a.size}" for a in axes) or "once"
+
+    def body(self, body, indent):
+        for node in body:
+            self.nodes[node] = f"%{len(self.nodes)}"
+            if isinstance(node, Reduce):
+                loops = self.loops(node.axes)
+                lanes = f" in {node.lanes} lanes" if node.lanes > 1 else ""
+                yield f"{indent}{self.nodes[node]} = reduce {node.name} over {loops}{lanes}:"
+                yield from self.body(node.body, indent + "    ")
+            elif isinstance(node, Store):
+                combine = f" {node.combine}=" if node.combine else " ="
+                place = f"{self.buffer(node.buffer)}[{self.index(node.index)}]"
+                yield f"{indent}{place}{combine} {self.nodes[node.value]}"
+            else:
+                yield f"{indent}{self.nodes[node]} = {self.value(node)}"
+
+    def value(self, node):
+        if isinstance(node, Op):
+            dtype = f":{short_dtype_name(node.dtype)}" if node.name in ("convert", "bitcast") else ""
+            return " ".join([node.name + dtype, *(self.nodes[a] for a in node.args)])
+        if isinstance(node, Const):
+            return f"{node.value}:{short_dtype_name(node.dtype)}"
+        if isinstance(node, AxisValue):
+            return f"index:{short_dtype_name(node.dtype)} {self.index(node.index)}"
+        if isinstance(node, InBounds):
+            return f"within {self.guard(node.guard)}"
+        guard = f" if {self.guard(node.guard)}" if node.guard else ""
+        return f"{self.buffer(node.buffer)}[{self.index(node.index)}]{guard}"
+
+    def guard(self, guard):
+        return " and ".join(f"0 <= {self.index(i)} < {n}" for i, n in guard)
+
+    def index(self, index):
+        return index_text(index, self.axes.get, lambda node: self.nodes[node])

@@ -1,0 +1,142 @@
+"""Layer: compiler. Home: 11_jit. In JAX: XLA's call inliner, DCE and CSE; pe.dce_jaxpr.
+
+The passes from a jaxpr to a loop IR that computes each equation by itself. Each is a function from one
+program to the next, and each result can be looked at.
+"""
+import numpy as np
+
+from minijax.core import rule_for
+from minijax.jaxpr import ClosedJaxpr, Literal, Var, open_jaxpr
+from minijax.loop_ir import Buffer, Const, LoweringContext, Program
+
+# --- Inlining calls ----------------------------------------------------------------------------
+
+# Primitives that only run a program, and the parameter that holds it.
+CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr",
+         "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+
+
+def inline_calls(closed):
+    """Replace each equation that calls a program by the equations of that program."""
+    jaxpr = closed.jaxpr
+    if not any(called_jaxpr(eqn) for eqn in jaxpr.eqns):
+        return closed
+    out = _Inliner(closed)
+    env = {v: v for v in [*jaxpr.constvars, *jaxpr.invars]}
+    out.run(jaxpr, env, keep_names=True)
+    outvars = [substitute(env, v) for v in jaxpr.outvars]
+    return ClosedJaxpr(jaxpr.replace(constvars=out.constvars, eqns=out.eqns, outvars=outvars),
+                       out.consts)
+
+
+def called_jaxpr(eqn):
+    """The program that an equation calls once, with its own operands; None for other equations."""
+    return eqn.params.get(CALLS.get(eqn.primitive.name))
+
+
+class _Inliner:
+    def __init__(self, closed):
+        self.constvars, self.consts = list(closed.jaxpr.constvars), list(closed.consts)
+        self.eqns = []
+
+    def run(self, jaxpr, env, keep_names):
+        # A program that is called twice binds its variables twice, so each call gets new ones.
+        for eqn in jaxpr.eqns:
+            invars = [substitute(env, v) for v in eqn.invars]
+            inner = called_jaxpr(eqn)
+            if inner is not None:
+                env.update(zip(eqn.outvars, self.call(inner, invars)))
+                continue
+            outvars = eqn.outvars if keep_names else [Var(v.aval) for v in eqn.outvars]
+            env.update(zip(eqn.outvars, outvars))
+            self.eqns.append(eqn.replace(invars=invars, outvars=outvars))
+
+    def call(self, inner, operands):
+        jaxpr = open_jaxpr(inner)
+        constvars = [Var(v.aval) for v in jaxpr.constvars]
+        self.constvars += constvars
+        self.consts += inner.consts if isinstance(inner, ClosedJaxpr) else []
+        env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*constvars, *operands]))
+        self.run(jaxpr, env, keep_names=False)
+        return [substitute(env, v) for v in jaxpr.outvars]
+
+
+def substitute(env, atom):
+    return env[atom] if isinstance(atom, Var) else atom
+
+
+# --- Dead code ---------------------------------------------------------------------------------
+
+def dead_code(closed):
+    """Drop equations whose results nobody reads, unless they have effects."""
+    jaxpr = closed.jaxpr
+    live = {v for v in jaxpr.outvars if isinstance(v, Var)}
+    eqns = []
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or not live.isdisjoint(eqn.outvars):
+            eqns.append(eqn)
+            live.update(v for v in eqn.invars if isinstance(v, Var))
+    return ClosedJaxpr(jaxpr.replace(eqns=eqns[::-1]), closed.consts)
+
+
+# --- Common subexpressions ---------------------------------------------------------------------
+
+def common_subexpressions(closed):
+    """Compute equal equations once: same primitive, operands and parameters, and no effects."""
+    jaxpr = closed.jaxpr
+    env, seen, eqns = {}, {}, []
+    for eqn in jaxpr.eqns:
+        invars = [env.get(v, v) if isinstance(v, Var) else v for v in eqn.invars]
+        key = equation_key(eqn, invars)
+        if key is not None and key in seen:
+            env.update(zip(eqn.outvars, seen[key]))
+            continue
+        seen[key] = eqn.outvars
+        eqns.append(eqn.replace(invars=invars))
+    outvars = [env.get(v, v) if isinstance(v, Var) else v for v in jaxpr.outvars]
+    return ClosedJaxpr(jaxpr.replace(eqns=eqns, outvars=outvars), closed.consts)
+
+
+def equation_key(eqn, invars):
+    """What makes two equations equal, or None if no other can replace this one."""
+    if eqn.effects:
+        return None
+    params = tuple(sorted(eqn.params.items(), key=lambda item: item[0]))
+    key = (eqn.primitive, tuple(map(atom_key, invars)), params,
+           tuple(v.aval for v in eqn.outvars))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def atom_key(atom):
+    if isinstance(atom, Var):
+        return atom
+    # by bytes: 0.0 == -0.0, and NaN differs from itself
+    return atom.aval, np.asarray(atom.val).tobytes()
+
+
+# --- Lowering ----------------------------------------------------------------------------------
+
+def lower(closed):
+    """Loop IR for each equation by itself: every result goes to a buffer of its own."""
+    jaxpr, ctx = closed.jaxpr, LoweringContext()
+    inputs = [Buffer(v.aval.shape, v.aval.dtype, v) for v in [*jaxpr.constvars, *jaxpr.invars]]
+    env = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs))
+    for number, eqn in enumerate(jaxpr.eqns):
+        ctx.eqn, ctx.number = eqn, number
+        values = [lowered_atom(env, atom) for atom in eqn.invars]
+        outs = rule_for(eqn.primitive, "lowering")(ctx, *values, **eqn.params)
+        outs = outs if eqn.primitive.multiple_results else [outs]
+        env.update(zip(eqn.outvars, outs, strict=True))
+    ctx.eqn = ctx.number = None
+    outputs = [ctx.as_buffer(lowered_atom(env, atom)) for atom in jaxpr.outvars]
+    return Program(inputs, ctx.steps, outputs, jaxpr.eqns)
+
+
+def lowered_atom(env, atom):
+    if isinstance(atom, Literal):
+        return Const(atom.val, atom.aval.dtype)
+    return env[atom]

@@ -1,0 +1,202 @@
+"""Layer: compiler. Home: 11_jit. In JAX: the XLA runtime that compiled programs call.
+
+The names that generated source uses, with their meaning in plain Python: scalar operations on NumPy
+numbers. Compiled code gives the same names to Numba (see `numba_runtime`).
+"""
+import math
+
+import numpy as np
+
+# --- Dtypes and memory -------------------------------------------------------------------------
+
+inf, nan = math.inf, math.nan
+bool_ = np.bool_
+i8, i16, i32, i64 = np.int8, np.int16, np.int32, np.int64
+u8, u16, u32, u64 = np.uint8, np.uint16, np.uint32, np.uint64
+f32, f64 = np.float32, np.float64
+empty = np.empty
+
+DTYPE_NAMES = {np.dtype(t): name for name, t in dict(
+    bool_=bool_, i8=i8, i16=i16, i32=i32, i64=i64, u8=u8, u16=u16, u32=u32, u64=u64, f32=f32,
+    f64=f64).items()}
+
+
+def as_buffer(x):
+    """What a library function returned, as an array in row-major order."""
+    if type(x) is np.ndarray and x.flags.c_contiguous:
+        return x
+    return np.asarray(x, order="C")
+
+
+def as_buffers(xs):
+    return [as_buffer(x) for x in xs]
+
+
+def kernel(dtypes):
+    """Decorator of generated functions: run them on flat memory. Compiled code replaces it."""
+    def decorate(function):
+        return lambda *arrays: function(*[a.reshape(-1) for a in arrays])
+    return decorate
+
+
+# --- Memory inside a kernel --------------------------------------------------------------------
+
+def load_if(condition, memory, index):
+    """memory[index] where the condition holds, else 0."""
+    return memory[index] if condition else memory.dtype.type(0)
+
+
+def lanes(count, start):
+    """Accumulators of a reduction, all at its start value."""
+    return np.full(count, start)
+
+
+def fold(combine):
+    def folded(accumulators):
+        """Combine accumulators in pairs, n/2 apart, n/4 apart, …: a tree."""
+        while len(accumulators) > 1:
+            half = len(accumulators) // 2
+            accumulators = combine(accumulators[:half], accumulators[half:])
+        return accumulators[0]
+    return folded
+
+
+fold_add, fold_mul = fold(np.add), fold(np.multiply)
+fold_max, fold_min = fold(np.maximum), fold(np.minimum)
+fold_and, fold_or, fold_xor = fold(np.bitwise_and), fold(np.bitwise_or), fold(np.bitwise_xor)
+
+# --- Conversions -------------------------------------------------------------------------------
+
+def to_integer(dtype):
+    """Conversion to an integer dtype: floats round towards zero and saturate, NaN gives 0."""
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+
+    def convert(x):
+        if not np.issubdtype(type(x), np.floating):
+            return np.asarray(x).astype(dtype)[()]
+        return dtype(0 if math.isnan(x) else low if x <= low else high if x >= high else int(x))
+    return convert
+
+
+to_i8, to_i16, to_i32, to_i64 = map(to_integer, (i8, i16, i32, i64))
+to_u8, to_u16, to_u32, to_u64 = map(to_integer, (u8, u16, u32, u64))
+
+
+def to_bool(x):
+    return x != 0
+
+
+def clamp_index(x, low, high):
+    """An index as int64, moved into low … high."""
+    return i64(min(max(int(x), low), high))
+
+
+INTEGER_OF = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+
+
+def bitcast(to):
+    return lambda x: np.asarray(x).view(to)[()]
+
+
+bits_i8, bits_i16, bits_i32, bits_i64 = map(bitcast, (i8, i16, i32, i64))
+bits_u8, bits_u16, bits_u32, bits_u64 = map(bitcast, (u8, u16, u32, u64))
+bits_f32, bits_f64, bits_bool = map(bitcast, (f32, f64, bool_))
+
+# --- Choices and integers ----------------------------------------------------------------------
+
+def select(condition, if_true, if_false):
+    return if_true if condition else if_false
+
+
+maximum, minimum, absolute, is_finite, is_nan = (np.maximum, np.minimum, np.absolute, np.isfinite,
+                                                 np.isnan)
+nextafter = np.nextafter
+
+
+def sign(x):
+    return x if x == 0 else np.sign(x)
+
+
+def divide_int(x, y):
+    """x / y rounded towards zero; all bits set if y is 0; the smallest integer over -1 is itself."""
+    if y == 0:
+        return np.invert(type(x)(0))
+    if y == -1:
+        return -x
+    q = x // y
+    return type(x)(q + (q * y != x and (x < 0) != (y < 0)))
+
+
+def remainder(x, y):
+    """The remainder of x / y with the sign of x; an integer modulo 0 is itself."""
+    if np.issubdtype(type(x), np.floating):
+        return np.fmod(x, y)
+    return x if y == 0 else type(x)(0) if y == -1 else np.fmod(x, y)
+
+
+def width(x):
+    return x.dtype.itemsize * 8
+
+
+def unsigned(x):
+    return np.asarray(x).view(f"u{x.dtype.itemsize}")[()]
+
+
+def shift_left(x, n):
+    return x << n if 0 <= n < width(x) else type(x)(0)
+
+
+def shift_right_logical(x, n):
+    if not 0 <= n < width(x):
+        return type(x)(0)
+    return np.asarray(unsigned(x) >> unsigned(n)).view(x.dtype)[()]
+
+
+def shift_right_arithmetic(x, n):
+    signed = np.asarray(x).view(f"i{x.dtype.itemsize}")[()]
+    shifted = signed >> (int(n) if 0 <= n < width(x) else width(x) - 1)
+    return np.asarray(shifted).view(x.dtype)[()]
+
+
+def popcount(x):
+    return type(x)(np.bitwise_count(unsigned(x)))
+
+
+def clz(x):
+    return type(x)(width(x) - int(unsigned(x)).bit_length())
+
+
+# --- Functions of floats -----------------------------------------------------------------------
+
+def of_float(function):
+    """A function of the math module as one from a NumPy float to the same type."""
+    return lambda x: type(x)(function(x))
+
+
+floor, ceil, trunc, round_even, sqrt, cbrt = (np.floor, np.ceil, np.trunc, np.rint, np.sqrt,
+                                              np.cbrt)
+exp, exp2, expm1, log, log1p = np.exp, np.exp2, np.expm1, np.log, np.log1p
+sin, cos, tan, asin, acos, atan, atan2 = (np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan,
+                                          np.arctan2)
+sinh, cosh, tanh, asinh, acosh, atanh = (np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh,
+                                         np.arctanh)
+power = np.power
+erf, erfc = of_float(math.erf), of_float(math.erfc)
+
+
+def rsqrt(x):
+    return type(x)(1) / np.sqrt(x)
+
+
+def round_away(x):
+    return np.copysign(np.floor(np.abs(x) + type(x)(0.5)) if np.abs(x) < 2 ** 23 else np.abs(x), x)
+
+
+def lgamma(x):
+    if math.isinf(x) or x <= 0 and x == math.floor(x):
+        return type(x)(inf)
+    return type(x)(math.lgamma(x))
+
+
+def logistic(x):
+    return type(x)(1) / (type(x)(1) + np.exp(-x))

@@ -1,0 +1,208 @@
+# Exported from notebooks/ref_foundations.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: foundations. Home: ref_foundations. In JAX: jax/_src/config.py.
+
+An option is a `State`: `state.value` reads it, `with state(new):` overrides it in this thread, and
+`config.update(name, new)` sets it for the process.
+"""
+
+import contextlib
+import difflib
+import os
+import threading
+
+__all__ = [
+    "State", "Config", "config", "bool_state", "enum_state", "object_state", "enable_x64",
+    "numpy_dtype_promotion", "disable_jit", "debug_nans", "checking_leaks", "enable_checks",
+    "log_compiles", "explain_cache_misses", "traceback_filtering",
+]
+
+
+# --- States ---------------------------------------------------------------------------------------
+
+class _ThreadLocal(threading.local):
+    """What one thread overrides, and its cached trace key with the epoch it was built in."""
+
+    def __init__(self):
+        self.overrides = {}
+        self.key = ()
+        self.epoch = None
+
+
+_local = _ThreadLocal()
+
+
+class State:
+    """One configuration option: a process-wide value that each thread may override.
+
+    `check` maps a proposed value to a stored one or raises ValueError; options with `in_trace_key`
+    are read while tracing, so they belong to the key of every traced or compiled program.
+    """
+
+    def __init__(self, name, value, check, doc, *, in_trace_key=False):
+        self.name, self.check, self.__doc__ = name, check, doc
+        self.in_trace_key = in_trace_key
+        self.global_value = check(value)
+
+    @property
+    def value(self):
+        """The value that holds in this thread."""
+        return _local.overrides.get(self.name, self.global_value)
+
+    def __call__(self, new_value=True):
+        """Return a context manager that overrides the option in this thread."""
+        return self._overridden(self.check(new_value))
+
+    @contextlib.contextmanager
+    def _overridden(self, new_value):
+        overrides = _local.overrides
+        missing = object()
+        previous = overrides.get(self.name, missing)
+        self._override(new_value)
+        try:
+            yield
+        finally:
+            if previous is missing:
+                del overrides[self.name]
+                _local.epoch = None
+            else:
+                self._override(previous)
+
+    def _override(self, new_value):
+        _local.overrides[self.name] = new_value
+        _local.epoch = None
+
+    def __repr__(self):
+        return f"State({self.name}={self.value!r})"
+
+
+# --- The configuration object ---------------------------------------------------------------------
+
+class Config:
+    """All options by JAX's names: `config.jax_enable_x64`, `config.update('jax_enable_x64', True)`.
+
+    An unknown name raises AttributeError and names the close matches.
+    """
+
+    def __init__(self):
+        # a plain object() as epoch: comparing by identity is safe without a lock
+        self.__dict__.update(_states={}, _key_states=(), _epoch=object())
+
+    def add(self, state):
+        """Register a State under its name and return it."""
+        self._states[state.name] = state
+        if state.in_trace_key:
+            self.__dict__["_key_states"] += (state,)
+        self.__dict__["_epoch"] = object()
+        return state
+
+    def update(self, name, value):
+        """Set an option for the whole process; a thread's override still wins in that thread."""
+        state = self._state(name)
+        state.global_value = state.check(value)
+        self.__dict__["_epoch"] = object()
+
+    def values(self):
+        """Return a dict from every option's name to the value that holds in this thread."""
+        return {name: state.value for name, state in self._states.items()}
+
+    def trace_key(self):
+        """Return the hashable tuple of all options that tracing reads, cached per thread."""
+        local, epoch = _local, self._epoch
+        if local.epoch is not epoch:
+            local.key = tuple(state.value for state in self._key_states)
+            local.epoch = epoch
+        return local.key
+
+    def _state(self, name):
+        if name not in self._states:
+            near = difflib.get_close_matches(name, self._states, n=2, cutoff=0.6)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise AttributeError(f"unrecognized config option: {name}{hint}")
+        return self._states[name]
+
+    def __getattr__(self, name):
+        return self._state(name).value
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"set an option with config.update({name!r}, {value!r})")
+
+    def __dir__(self):
+        return [*super().__dir__(), *self._states]
+
+
+config = Config()
+
+
+# --- Declaring options ----------------------------------------------------------------------------
+
+_WORDS = {**dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
+          **dict.fromkeys(("0", "false", "f", "no", "n", "off", ""), False)}
+
+
+def _from_environment(name, default):
+    return os.environ.get(name.upper().replace("JAX", "MINIJAX", 1), default)
+
+
+def bool_state(name, default, doc, *, in_trace_key=False):
+    """Declare a boolean option; `MINIJAX_…` in the environment sets its first value."""
+    def check(value):
+        word = value.lower() if isinstance(value, str) else value
+        if word in (True, False):
+            return bool(word)
+        if word in _WORDS:
+            return _WORDS[word]
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return config.add(State(name, _from_environment(name, default), check, doc,
+                            in_trace_key=in_trace_key))
+
+
+def enum_state(name, choices, default, doc, *, in_trace_key=False):
+    """Declare an option whose value is one of the given strings."""
+    def check(value):
+        if value in choices:
+            return value
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return config.add(State(name, _from_environment(name, default), check, doc,
+                            in_trace_key=in_trace_key))
+
+
+def object_state(name, default, doc, *, in_trace_key=False):
+    """Declare an option that holds any hashable object, such as a mesh."""
+    return config.add(State(name, default, lambda value: value, doc, in_trace_key=in_trace_key))
+
+
+# --- The options ----------------------------------------------------------------------------------
+
+enable_x64 = bool_state(
+    "jax_enable_x64", False, in_trace_key=True,
+    doc="Allow 64-bit types; off, 64-bit requests become 32-bit.")
+
+numpy_dtype_promotion = enum_state(
+    "jax_numpy_dtype_promotion", ("standard", "strict"), "standard", in_trace_key=True,
+    doc="'strict' refuses to mix dtypes; Python scalars still adapt.")
+
+disable_jit = bool_state(
+    "jax_disable_jit", False, in_trace_key=True,
+    doc="Run jit-decorated functions and loops operation by operation.")
+
+debug_nans = bool_state(
+    "jax_debug_nans", False, in_trace_key=True,
+    doc="Raise FloatingPointError at the first operation that returns a NaN.")
+
+checking_leaks = bool_state(
+    "jax_check_tracer_leaks", False, in_trace_key=True,
+    doc="After each trace, raise if a tracer is still referenced.")
+
+enable_checks = bool_state(
+    "jax_enable_checks", False, in_trace_key=True,
+    doc="Run the internal checkers, such as check_jaxpr, on everything that is built.")
+
+log_compiles = bool_state(
+    "jax_log_compiles", False, doc="Log each trace and each compilation with its duration.")
+
+explain_cache_misses = bool_state(
+    "jax_explain_cache_misses", False, doc="Log why a jitted function had to be traced again.")
+
+traceback_filtering = enum_state(
+    "jax_traceback_filtering", ("auto", "off"), "auto",
+    doc="'off' keeps the library's own frames in tracebacks.")

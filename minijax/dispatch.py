@@ -1,0 +1,336 @@
+"""Layer: jit as users call it. Home: 12_jit_inside. In JAX: jax/_src/pjit.py, jax/_src/stages.py.
+
+A call of a jitted function is a look-up: trees, avals, static values and everything else that tracing
+reads make the key; only a new key is traced, and only a new program compiled.
+"""
+import inspect
+from functools import update_wrapper
+from weakref import WeakKeyDictionary
+
+from minijax.config import config, disable_jit
+from minijax.array import Array, as_array
+from minijax.avals import typeof
+from minijax.core import Tracer, get_current_trace, eval_trace, rules_epoch
+from minijax.flatten import (FlatFunction, as_index_tuple, fun_name, positional_names, signature_of)
+from minijax.higher_order.jit import bind_jit, executable_of
+from minijax.higher_order.programs import memos
+from minijax.interpreters.staging import trace_to_jaxpr
+from minijax.jaxpr import ClosedJaxpr, convert_constvars_jaxpr, eval_jaxpr
+from minijax.api import ShapeDtypeStruct, check_callable
+from minijax.tree_util import tree_flatten, tree_unflatten
+
+# --- Static arguments --------------------------------------------------------------------------
+
+def static_positions(fun, static_argnums, static_argnames):
+    """Which positions and names are static; each kind is completed from the other by the signature."""
+    names = positional_names(fun)
+    nums = as_index_tuple("static_argnums", () if static_argnums is None else static_argnums)
+    nums = tuple(n % len(names) if n < 0 and names else n for n in nums)
+    given = static_argnames if static_argnames is not None else ()
+    given = (given,) if isinstance(given, str) else tuple(given)
+    check_static(fun, nums, given, names)
+    by_name = tuple(names.index(n) for n in given if n in names)
+    by_num = tuple(names[n] for n in nums if 0 <= n < len(names))
+    return frozenset(nums + by_name), frozenset(given + by_num)
+
+
+def check_static(fun, nums, given, names):
+    signature = signature_of(fun)
+    if signature is None:
+        return
+    kinds = {p.kind for p in signature.parameters.values()}
+    if inspect.Parameter.VAR_POSITIONAL not in kinds:
+        for n in nums:
+            if n >= len(names):
+                raise ValueError(f"jitted function {fun_name(fun)} has {len(names)} positional "
+                                 f"arguments, but static_argnums includes {n}")
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        for name in given:
+            if name not in signature.parameters:
+                raise ValueError(f"jitted function {fun_name(fun)} has no argument {name!r}, which "
+                                 "static_argnames includes")
+
+
+def static_key(label, value):
+    """A key that keeps 1, True and 1.0 apart; ValueError if the value can't be one."""
+    try:
+        hash(value)
+    except TypeError:
+        raise ValueError(
+            f"Non-hashable static arguments are not supported: {label} is {value!r:.80} of type "
+            f"{type(value).__name__}. A static argument is part of the key under which compiled "
+            "programs are found: use a tuple for a list, or a class with __hash__ and __eq__"
+        ) from None
+    return type(value), tagged(value)
+
+
+def tagged(value):
+    if type(value) is tuple:
+        return tuple((type(v), tagged(v)) for v in value)
+    return value
+
+
+# --- One traced call ---------------------------------------------------------------------------
+
+class Program:
+    """What one key leads to: the program, its constants and the tree of its results."""
+
+    __slots__ = ("jaxpr", "consts", "const_values", "out_tree", "weak", "name", "donated", "inline",
+                 "epoch", "executable")
+
+    def __init__(self, jaxpr, consts, out_tree, name, donated, inline):
+        self.jaxpr, self.consts, self.out_tree = jaxpr, consts, out_tree
+        self.name, self.donated, self.inline = name, donated, inline
+        self.weak = [v.aval.weak_type for v in jaxpr.outvars]
+        traced = any(isinstance(c, Tracer) for c in consts)
+        self.const_values = None if traced else [as_array(c)._value for c in consts]
+        self.executable = None
+
+    def run(self, buffers):
+        """The results, put together, on NumPy buffers of Arrays, no trace being active."""
+        if self.executable is None:
+            self.executable = executable_of(self.jaxpr)
+        outs = self.executable(*self.const_values, *buffers)
+        return self.out_tree.unflatten([Array(out, weak) for out, weak in zip(outs, self.weak)])
+
+    def bind(self, leaves):
+        """The program as one equation, or as its equations if it is inline."""
+        if self.inline:
+            return eval_jaxpr(self.jaxpr, [], *self.consts, *leaves)
+        return bind_jit(self.jaxpr, self.consts, leaves, self.name, self.inline)
+
+
+def leaf_key(x):
+    if type(x) is Array:
+        value = x._value
+        return value.shape, value.dtype, x.weak_type
+    aval = typeof(x) if not isinstance(x, ShapeDtypeStruct) else x.aval
+    return aval.shape, aval.dtype, aval.weak_type
+
+
+# --- The jitted function -----------------------------------------------------------------------
+
+_programs = WeakKeyDictionary()          # function -> {key -> Program}; shared by jits of one function
+
+
+def programs_of(fun):
+    try:
+        return _programs.setdefault(fun, {})
+    except TypeError:                    # a callable that can't be hashed or weakly referenced
+        return {}
+
+
+class JitFunction:
+    """A function that is traced once a signature, compiled once a program, and then looked up."""
+
+    def __init__(self, fun, static_argnums, static_argnames, donate_argnums, donate_argnames,
+                 inline):
+        self.fun, self.inline = fun, inline
+        self.static_nums, self.static_names = static_positions(fun, static_argnums, static_argnames)
+        self.donate = as_index_tuple("donate_argnums", donate_argnums or ())
+        self.options = (self.static_nums, self.static_names, self.donate, inline)
+        self.programs = programs_of(fun)
+        update_wrapper(self, fun, updated=())   # not its __dict__: fun may be jitted itself
+
+    def __call__(self, *args, **kwargs):
+        if disable_jit.value:
+            return self.fun(*args, **kwargs)
+        program, leaves = self.look_up(args, kwargs)
+        if get_current_trace() is eval_trace and program.const_values is not None:
+            buffers = buffers_of(leaves)
+            if buffers is not None:
+                return program.run(buffers)
+        return tree_unflatten(program.out_tree, program.bind(leaves))
+
+    def look_up(self, args, kwargs):
+        """The program of these arguments, traced if need be, and their leaves."""
+        if self.static_nums or self.static_names:
+            dynamic, static, call = self.split_static(args, kwargs)
+        else:
+            dynamic, static, call = (args, kwargs), (), self.fun
+        leaves, in_tree = tree_flatten(dynamic)
+        key = (in_tree, tuple([leaf_key(x) for x in leaves]), static, self.options, rules_epoch(),
+               config.trace_key())
+        program = self.programs.get(key)
+        if program is None:
+            program = self.programs[key] = self.trace_program(call, in_tree, leaves)
+        return program, leaves
+
+    def split_static(self, args, kwargs):
+        """((dynamic args, dynamic kwargs), static key, the function of the dynamic ones)."""
+        n = len(args)
+        nums = {i: x for i, x in enumerate(args) if i in self.static_nums or i - n in self.static_nums}
+        names = {k: v for k, v in kwargs.items() if k in self.static_names}
+        key = (tuple((i, static_key(f"argument {i}", x)) for i, x in nums.items()),
+               tuple((k, static_key(f"argument {k!r}", names[k])) for k in sorted(names)))
+        fun = self.fun
+
+        def call(*dynamic_args, **dynamic_kwargs):
+            rest = iter(dynamic_args)
+            full = [nums[i] if i in nums else next(rest) for i in range(len(args))]
+            return fun(*full, **names, **dynamic_kwargs)
+
+        dynamic_args = tuple(x for i, x in enumerate(args) if i not in nums)
+        dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in names}
+        return (dynamic_args, dynamic_kwargs), key, call
+
+    def trace_program(self, call, in_tree, leaves):
+        name = fun_name(self.fun)
+        flat = FlatFunction(call, in_tree, with_kwargs=True)
+        avals = [x.aval if isinstance(x, ShapeDtypeStruct) else typeof(x) for x in leaves]
+        try:
+            jaxpr, consts = trace_to_jaxpr(flat, avals, name)
+        except RecursionError as error:
+            raise RecursionError(f"tracing {name} did not end: does it call itself without a Python-"
+                                 "level condition that stops it? Both branches of lax.cond are "
+                                 "traced") from error
+        return Program(convert_constvars_jaxpr(jaxpr), consts, flat.out_tree, name, self.donate,
+                       self.inline)
+
+    def __get__(self, instance, owner=None):
+        # Jitted methods: bind self as the first argument, as functions do.
+        return self if instance is None else BoundJit(self, instance)
+
+    # stages
+
+    def trace(self, *args, **kwargs):
+        """The traced program of these arguments (arrays or ShapeDtypeStructs)."""
+        return Traced(self.look_up(args, kwargs)[0])
+
+    def lower(self, *args, **kwargs):
+        """As `trace(...).lower()`."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args, **kwargs):
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self):
+        self.programs.clear()
+
+    def _cache_size(self):
+        return len(self.programs)
+
+
+def buffers_of(leaves):
+    """The NumPy buffers of values, or None if there is a tracer among them."""
+    buffers = []
+    for x in leaves:
+        if type(x) is not Array:
+            if isinstance(x, Tracer):
+                return None
+            x = as_array(x)
+        buffers.append(x._value)
+    return buffers
+
+
+class BoundJit:
+    """A jitted method of one object."""
+
+    def __init__(self, jitted, instance):
+        self.jitted, self.instance = jitted, instance
+
+    def __call__(self, *args, **kwargs):
+        return self.jitted(self.instance, *args, **kwargs)
+
+    def lower(self, *args, **kwargs):
+        return self.jitted.lower(self.instance, *args, **kwargs)
+
+
+def jit(fun=None, /, *, static_argnums=None, static_argnames=None, donate_argnums=None,
+        donate_argnames=None, keep_unused=False, inline=False, in_shardings=None,
+        out_shardings=None, device=None, backend=None):
+    """`fun`, compiled: traced once for each signature of its arguments, then run as machine code.
+
+    Arguments in static_argnums or static_argnames are Python values and part of the signature; they
+    must be hashable. Donation is accepted and has no effect yet. Also usable as `@jit(inline=True)`.
+    """
+    if fun is None:
+        return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames,
+                             donate_argnums=donate_argnums, donate_argnames=donate_argnames,
+                             inline=inline)
+    check_callable(fun)
+    return JitFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, inline)
+
+
+def clear_caches():
+    """Forget every traced and compiled program."""
+    for programs in _programs.values():
+        programs.clear()
+    for memo in memos:
+        memo.clear()
+
+
+# --- Stages ------------------------------------------------------------------------------------
+
+class Traced:
+    """A traced call: its program is `jaxpr`."""
+
+    def __init__(self, program):
+        self.program = program
+
+    @property
+    def jaxpr(self):
+        return ClosedJaxpr(self.program.jaxpr) if not self.program.consts else self.open_jaxpr()
+
+    def open_jaxpr(self):
+        jaxpr, n = self.program.jaxpr, len(self.program.consts)
+        return ClosedJaxpr(jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:]),
+                           self.program.consts)
+
+    @property
+    def out_info(self):
+        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+                   for a in self.program.jaxpr.out_avals]
+        return tree_unflatten(self.program.out_tree, structs)
+
+    def lower(self):
+        return Lowered(self)
+
+
+class Lowered:
+    """A program ready to be compiled; `as_text()` prints it."""
+
+    def __init__(self, traced):
+        self.traced = traced
+
+    out_info = property(lambda self: self.traced.out_info)
+
+    def as_text(self, dialect="jaxpr"):
+        """The program as text: dialect "jaxpr", "ir" (loop nests) or "python" (generated source)."""
+        if dialect == "jaxpr":
+            return str(self.traced.jaxpr)
+        return self.compile().as_text(dialect)
+
+    def compile(self):
+        return Compiled(self.traced.program)
+
+
+class Compiled:
+    """A compiled program: call it with arguments like those it was lowered for."""
+
+    def __init__(self, program):
+        self.program = program
+        self.executable = executable_of(program.jaxpr)
+
+    def __call__(self, *args, **kwargs):
+        leaves = [as_array(x) for x in tree_flatten((args, kwargs))[0]]
+        wanted = self.program.jaxpr.in_avals[len(self.program.consts):]
+        check_arguments(wanted, leaves, self.program.name)
+        return self.program.run(buffers_of(leaves))
+
+    def as_text(self, dialect="python"):
+        """The generated source, or with dialect "ir" the loop nests it was printed from."""
+        if dialect == "ir":
+            return self.executable.ir_text()
+        if dialect != "python":
+            raise ValueError(f"no dialect {dialect!r}: expected 'jaxpr', 'ir' or 'python'")
+        return self.executable.as_text()
+
+
+def check_arguments(wanted, leaves, name):
+    if len(wanted) != len(leaves):
+        raise TypeError(f"{name} was compiled for {len(wanted)} arrays, called with {len(leaves)}")
+    for aval, x in zip(wanted, leaves):
+        if (aval.shape, aval.dtype) != (x.shape, x.dtype):
+            raise TypeError(f"{name} was compiled for an argument {aval.str_short()}, called with "
+                            f"{x.aval.str_short()}")

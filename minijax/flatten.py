@@ -1,0 +1,115 @@
+"""Layer: the bridge between users' functions and flat ones. Home: 10_numpy. In JAX: api_util.py.
+
+Interpreters work on flat lists of arrays; users' functions take and return pytrees. Here are the steps
+between the two, and the errors for arguments that don't fit.
+"""
+import inspect
+import operator
+
+from minijax.core import Tracer
+from minijax.tree_util import tree_flatten, tree_unflatten
+
+# --- Flat functions ----------------------------------------------------------------------------
+
+class FlatFunction:
+    """f on flat arguments: `flat(*leaves)` -> list of leaves; afterwards `out_tree` is known."""
+
+    def __init__(self, f, in_tree, with_kwargs=False):
+        self.f, self.in_tree, self.with_kwargs = f, in_tree, with_kwargs
+        self.out_tree = None
+        self.__name__ = fun_name(f)
+
+    def __call__(self, *leaves):
+        args = tree_unflatten(self.in_tree, leaves)
+        out = self.f(*args[0], **args[1]) if self.with_kwargs else self.f(*args)
+        outs, self.out_tree = tree_flatten(out)
+        return outs
+
+
+class FlatFunctionWithAux(FlatFunction):
+    """f returns (out, aux); `flat(*leaves)` returns the leaves of out and the traced ones of aux."""
+
+    def __call__(self, *leaves):
+        pair = self.f(*tree_unflatten(self.in_tree, leaves))
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
+            raise TypeError("with has_aux=True the function must return a pair (output, aux), got "
+                            f"{type(pair).__name__}")
+        outs, self.out_tree = tree_flatten(pair[0])
+        self.aux_leaves, self.aux_tree = tree_flatten(pair[1])
+        # Only tracers have to be freed of this trace; aux may hold anything else, such as strings.
+        return [*outs, *[x for x in self.aux_leaves if isinstance(x, Tracer)]]
+
+    def aux_of(self, outs):
+        """aux, its tracers replaced by what the transformation made of them."""
+        freed = iter(outs[self.out_tree.num_leaves:])
+        return tree_unflatten(self.aux_tree, [next(freed) if isinstance(x, Tracer) else x
+                                              for x in self.aux_leaves])
+
+
+def fun_name(f):
+    f = getattr(f, "func", f)
+    return getattr(f, "__name__", type(f).__name__)
+
+
+# --- Argument positions ------------------------------------------------------------------------
+
+def as_index_tuple(name, nums):
+    """An int or a sequence of ints as a tuple; TypeError for anything else."""
+    try:
+        return (operator.index(nums),)
+    except TypeError:
+        pass
+    try:
+        return tuple(operator.index(n) for n in nums)
+    except TypeError:
+        raise TypeError(f"{name} must be an int or a tuple of ints, got {nums!r}") from None
+
+
+def normalise_argnums(name, argnums, n_args, error=ValueError):
+    """Argument numbers counted from the left; `error` for one out of range, ValueError for a pair."""
+    out = []
+    for n in argnums:
+        if not -n_args <= n < n_args:
+            raise error(f"{name}={n} is out of range: the function was called with {n_args} "
+                        "positional arguments")
+        out.append(n % n_args)
+    if len(set(out)) != len(out):
+        raise ValueError(f"{name} names an argument twice: {tuple(argnums)}")
+    return tuple(out)
+
+
+def split_args(args, chosen):
+    """The chosen arguments, and a function that puts such a tuple back among the others."""
+    def rebuild(some):
+        full = list(args)
+        for i, x in zip(chosen, some):
+            full[i] = x
+        return full
+    return [args[i] for i in chosen], rebuild
+
+
+# --- Names of arguments ------------------------------------------------------------------------
+
+def signature_of(f):
+    try:
+        return inspect.signature(f)
+    except (ValueError, TypeError):
+        return None
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def positional_names(f):
+    """Names of f's positional parameters, as far as a signature says."""
+    signature = signature_of(f)
+    if signature is None:
+        return []
+    return [p.name for p in signature.parameters.values() if p.kind in _POSITIONAL]
+
+
+def arg_label(f, i):
+    """How to call argument i of f in a message: `argument 'x' (number 0) of f`."""
+    names = positional_names(f)
+    name = f"'{names[i]}' (number {i})" if i < len(names) else f"number {i}"
+    return f"argument {name} of {fun_name(f)}"

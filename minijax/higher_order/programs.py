@@ -1,0 +1,135 @@
+"""Layer: transformed programs. Home: 12_jit_inside. In JAX: ad.jvp_jaxpr, batching.batch_jaxpr, ….
+
+Rules of primitives that contain programs transform those programs. Each transformation here takes a
+jaxpr without constvars and is memoised: without that, nesting costs 2^depth.
+"""
+from functools import wraps
+from weakref import WeakKeyDictionary
+
+from minijax.config import config
+from minijax.core import rules_epoch
+from minijax.interpreters.batching import batch_flat
+from minijax.interpreters.jvp import jvp_flat
+from minijax.interpreters.partial_eval import split_jaxpr
+from minijax.interpreters.staging import trace_to_jaxpr
+from minijax.interpreters.transpose import backward_pass
+from minijax.jaxpr import Var, convert_constvars_jaxpr, eval_jaxpr
+from minijax.rules import UndefinedPrimal, Zero, is_zero
+
+# --- Memoisation -------------------------------------------------------------------------------
+
+memos = []
+
+
+def memo_by_jaxpr(f):
+    """Memoise f(jaxpr, *key): as long as the jaxpr lives, no rule changes and no configuration."""
+    memo = WeakKeyDictionary()
+    memos.append(memo)
+
+    @wraps(f)
+    def memoised(jaxpr, *key):
+        entries = memo.setdefault(jaxpr, {})
+        full_key = key, rules_epoch(), config.trace_key()
+        if full_key not in entries:
+            entries[full_key] = f(jaxpr, *key)
+        return entries[full_key]
+    return memoised
+
+
+def closed_program(f, avals, name):
+    """The program of a flat function, its constants made leading arguments, and their values."""
+    jaxpr, consts = trace_to_jaxpr(f, avals, name)
+    return convert_constvars_jaxpr(jaxpr), consts
+
+
+def as_flat(jaxpr):
+    return lambda *args: eval_jaxpr(jaxpr, [], *args)
+
+
+def tracked(mask, values):
+    """The values whose flag is set."""
+    return [v for v, flag in zip(values, mask) if flag]
+
+
+# --- jvp ---------------------------------------------------------------------------------------
+# jvp_jaxpr : (a -> b) -> which tangents are given -> ((a, T a) -> (b, T b)), which tangents come out
+
+@memo_by_jaxpr
+def jvp_jaxpr(jaxpr, given):
+    avals = [v.aval for v in jaxpr.invars]
+    produced = []
+
+    def f_jvp(*args):
+        primals, rest = args[:len(avals)], iter(args[len(avals):])
+        tangents = [next(rest) if flag else Zero(a.to_tangent_aval())
+                    for flag, a in zip(given, avals)]
+        outs, out_tangents = jvp_flat(as_flat(jaxpr), primals, tangents)
+        produced[:] = [not is_zero(t) for t in out_tangents]
+        return [*outs, *tracked(produced, out_tangents)]
+
+    tangent_avals = [a.to_tangent_aval() for a in tracked(given, avals)]
+    program, consts = closed_program(f_jvp, [*avals, *tangent_avals], jaxpr.name)
+    return program, consts, tuple(produced)
+
+
+# --- batching ----------------------------------------------------------------------------------
+# batch_jaxpr : (a -> b) -> axis -> dims -> (batch a -> batch b), where the batch axes are
+
+@memo_by_jaxpr
+def batch_jaxpr(jaxpr, axis, dims):
+    out_dims = []
+
+    def f_batched(*vals):
+        outs, out_dims[:] = batch_flat(as_flat(jaxpr), axis, vals, dims)
+        return outs
+
+    avals = [batched_aval(v.aval, axis, d) for v, d in zip(jaxpr.invars, dims)]
+    program, consts = closed_program(f_batched, avals, jaxpr.name)
+    return program, consts, tuple(out_dims)
+
+
+def batched_aval(aval, axis, dim):
+    if dim is None:
+        return aval
+    return aval.update(shape=(*aval.shape[:dim], axis.size, *aval.shape[dim:]))
+
+
+# --- partial evaluation ------------------------------------------------------------------------
+
+@memo_by_jaxpr
+def partial_eval_jaxpr(jaxpr, unknown):
+    """As `split_jaxpr`, memoised; constants of the known part have become its first arguments.
+
+    A residual that is an argument of the known part need not be returned from there: in place of a
+    number of residuals comes `sources`, for each residual its argument's number or None.
+    """
+    known, consts, later, out_unknown, n_residuals = split_jaxpr(jaxpr, unknown)
+    known = convert_constvars_jaxpr(known)
+    first = len(known.outvars) - n_residuals
+    position = {v: i for i, v in enumerate(known.invars)}
+    sources = [position.get(v) if isinstance(v, Var) else None for v in known.outvars[first:]]
+    kept = [v for v, s in zip(known.outvars[first:], sources) if s is None]
+    known = known.replace(outvars=[*known.outvars[:first], *kept])
+    return known, consts, later, out_unknown, sources
+
+
+# --- transposition -----------------------------------------------------------------------------
+# transpose_jaxpr : ((r, a) -o b) -> which are linear, which cotangents come -> ((r, CT b) -> CT a)
+
+@memo_by_jaxpr
+def transpose_jaxpr(jaxpr, linear, given):
+    in_avals = [v.aval for v in jaxpr.invars]
+    residual_avals = tracked([not l for l in linear], in_avals)
+    ct_avals = tracked(given, [v.aval for v in jaxpr.outvars])
+    produced = []
+
+    def f_transposed(*args):
+        residuals, cts = iter(args[:len(residual_avals)]), iter(args[len(residual_avals):])
+        operands = [UndefinedPrimal(a) if l else next(residuals) for a, l in zip(in_avals, linear)]
+        out_cts = [next(cts) if flag else Zero(v.aval) for flag, v in zip(given, jaxpr.outvars)]
+        in_cts = tracked(linear, backward_pass(jaxpr, [], operands, out_cts))
+        produced[:] = [not is_zero(ct) for ct in in_cts]
+        return tracked(produced, in_cts)
+
+    program, consts = closed_program(f_transposed, [*residual_avals, *ct_avals], jaxpr.name)
+    return program, consts, tuple(produced)

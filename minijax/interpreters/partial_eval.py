@@ -1,0 +1,83 @@
+"""Layer: partial evaluation and linearize. Home: 06_linearize. In JAX: interpreters/partial_eval.py.
+
+Do now what depends on known values only, write down the rest. `linearize` is jvp run this way, with
+primals known and tangents unknown.
+"""
+from minijax.avals import typeof
+from minijax.core import get_current_trace, set_current_trace
+from minijax.interpreters.jvp import jvp_flat
+from minijax.interpreters.staging import JaxprTrace
+from minijax.jaxpr import dce_jaxpr, eval_jaxpr
+from minijax.rules import Zero, is_zero
+
+# --- The trace ---------------------------------------------------------------------------------
+
+class PartialEvalTrace(JaxprTrace):
+    """Runs a primitive on the parent if all its operands are known; otherwise records it."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent, name="<function>"):
+        super().__init__(name)
+        self.parent = parent
+
+    def process_primitive(self, primitive, args, params):
+        if not any(self.is_mine(a) for a in args):
+            with set_current_trace(self.parent):
+                return primitive.bind(*args, **params)
+        rule = primitive.rules.get("partial_eval")
+        if rule is not None:
+            return rule(self, *args, **params)
+        return super().process_primitive(primitive, args, params)
+
+
+# --- linearize ---------------------------------------------------------------------------------
+# linearize_flat : ([a] -> [b]) -> [a] -> ([b], Jaxpr : [T a] -o [T b], consts)
+
+def linearize_flat(f, primals, name="<function>"):
+    """Results of f(*primals) and the linear program from tangents of primals to tangents of results.
+
+    Returns (results, jaxpr, consts, zero_avals): `zero_avals[i]` is the aval of result i's tangent if
+    that is zero by construction (the jaxpr then leaves it out), else None.
+    """
+    trace = PartialEvalTrace(get_current_trace(), name)
+    try:
+        tangents = [trace.new_arg(typeof(x).to_tangent_aval()) for x in primals]
+        with set_current_trace(trace):
+            outs, out_tangents = jvp_flat(f, primals, tangents)
+        zero_avals = [t.aval if is_zero(t) else None for t in out_tangents]
+        jaxpr, consts = trace.to_jaxpr([t for t in out_tangents if not is_zero(t)])
+        return outs, dce_jaxpr(jaxpr), consts, zero_avals
+    finally:
+        trace.end()
+
+
+def apply_linear(jaxpr, consts, zero_avals, tangents):
+    """Tangents of the results, with symbolic zeros where they are zero by construction."""
+    outs = iter(eval_jaxpr(jaxpr, consts, *tangents))
+    return [next(outs) if aval is None else Zero(aval) for aval in zero_avals]
+
+
+# --- Splitting a program -----------------------------------------------------------------------
+# split_jaxpr : ((a, b) -> [c]) -> which inputs are unknown -> (a -> (known c, res), (res, b) -> other c)
+
+def split_jaxpr(jaxpr, unknown):
+    """Split a program (without constvars) into what its known inputs decide and the rest.
+
+    Re-traces it with the known inputs on a recording trace and the unknown ones on a PartialEvalTrace
+    above that. A known tracer that the later part uses is a residual. Returns
+    (known program, later program, which results are unknown, number of residuals).
+    """
+    known = JaxprTrace(jaxpr.name)
+    later = PartialEvalTrace(known, jaxpr.name)
+    args = [(later if u else known).new_arg(v.aval) for v, u in zip(jaxpr.invars, unknown)]
+    with set_current_trace(later):
+        outs = eval_jaxpr(jaxpr, [], *args)
+    out_unknown = [later.is_mine(o) for o in outs]
+    later_jaxpr, residuals = later.to_jaxpr([o for o, u in zip(outs, out_unknown) if u])
+    later_jaxpr = later_jaxpr.replace(constvars=[],
+                                      invars=[*later_jaxpr.constvars, *later_jaxpr.invars])
+    known_outs = [o for o, u in zip(outs, out_unknown) if not u]
+    known_jaxpr, consts = known.to_jaxpr([*known_outs, *residuals])
+    known.end(), later.end()
+    return known_jaxpr, consts, later_jaxpr, out_unknown, len(residuals)

@@ -1,0 +1,668 @@
+"""Layer: loop IR. Home: 11_jit. In JAX: lowering to MLIR (jax/_src/interpreters/mlir.py).
+
+What a lowering rule builds: a list of steps that read and write buffers. A step is a loop nest or a
+call of a library function. Memory is flat: an array is a row of elements, and an index map says which
+of them a loop touches. So a transpose, a slice or a broadcast is arithmetic on indices, not a copy.
+"""
+from functools import partial
+from math import gcd, prod
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.array import Array
+from minijax.core import eval_trace, set_current_trace
+
+# --- Index maps --------------------------------------------------------------------------------
+
+class Axis:
+    """A loop variable, 0 … size - 1. Each loop has its own; the renderer names it."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size):
+        self.size = size
+
+
+class Quotient:
+    """index // divisor, rounded down: an atom of other index maps."""
+
+    __slots__ = ("index", "divisor", "key")
+
+    def __init__(self, index, divisor):
+        self.index, self.divisor = index, divisor
+        self.key = (type(self).__name__, index.key(), divisor)
+
+    def __eq__(self, other):
+        return isinstance(other, Quotient) and self.key == other.key
+
+    def __hash__(self):
+        return hash(self.key)
+
+
+class Remainder(Quotient):
+    """index % divisor, never negative: an atom of other index maps."""
+
+    __slots__ = ()
+
+
+class Dynamic:
+    """An index that the program computes: the value of `node`, known to lie in low … high."""
+
+    __slots__ = ("node", "low", "high")
+
+    def __init__(self, node, low, high):
+        self.node, self.low, self.high = node, low, high
+
+    def __eq__(self, other):
+        return isinstance(other, Dynamic) and self.node is other.node
+
+    def __hash__(self):
+        return id(self.node)
+
+
+class Index:
+    """offset + Σ coefficient · atom, where an atom is an Axis, Quotient, Remainder or Dynamic.
+
+    Sums and multiples stay in this form; quotients and remainders leave it only where they must.
+    """
+
+    __slots__ = ("terms", "offset", "_key")
+
+    def __init__(self, terms, offset=0):
+        self.terms = {atom: c for atom, c in terms.items() if c}
+        self.offset = offset
+        self._key = None
+
+    def key(self):
+        if self._key is None:
+            self._key = (frozenset(self.terms.items()), self.offset)
+        return self._key
+
+    def __eq__(self, other):
+        return isinstance(other, Index) and self.key() == other.key()
+
+    def __hash__(self):
+        return hash(self.key())
+
+    def __add__(self, other):
+        if isinstance(other, int):
+            return Index(self.terms, self.offset + other)
+        terms = dict(self.terms)
+        for atom, c in other.terms.items():
+            terms[atom] = terms.get(atom, 0) + c
+        return Index(terms, self.offset + other.offset)
+
+    def __mul__(self, factor):
+        return Index({atom: c * factor for atom, c in self.terms.items()}, self.offset * factor)
+
+    def __sub__(self, other):
+        return self + (-other if isinstance(other, int) else other * -1)
+
+    def __floordiv__(self, n):
+        whole, rest = self.split(n)
+        low, high = rest.bounds()
+        if low // n == high // n:
+            return whole + low // n
+        g = gcd(n, *rest.terms.values())
+        if g == n:
+            return whole + rest // n
+        reduced = Index({a: c // g for a, c in rest.terms.items()}, rest.offset // g)
+        return whole + Index({Quotient(reduced, n // g): 1})
+
+    def __mod__(self, n):
+        _, rest = self.split(n)
+        low, high = rest.bounds()
+        if low // n == high // n:
+            return rest - low // n * n
+        return Index({Remainder(rest, n): 1})
+
+    def split(self, n):
+        """(whole, rest) with self = n · whole + rest, and no multiple of n among the rest's terms."""
+        whole = {a: c // n for a, c in self.terms.items() if c % n == 0}
+        rest = {a: c for a, c in self.terms.items() if c % n}
+        return Index(whole, self.offset // n), Index(rest, self.offset % n)
+
+    def bounds(self):
+        """The least and the greatest value that the index can take."""
+        low = high = self.offset
+        for atom, c in self.terms.items():
+            first, last = atom_bounds(atom)
+            low += c * (first if c > 0 else last)
+            high += c * (last if c > 0 else first)
+        return low, high
+
+
+def atom_bounds(atom):
+    if isinstance(atom, Axis):
+        return 0, max(atom.size - 1, 0)
+    if isinstance(atom, Dynamic):
+        return atom.low, atom.high
+    if isinstance(atom, Remainder):
+        return 0, atom.divisor - 1
+    low, high = atom.index.bounds()
+    return low // atom.divisor, high // atom.divisor
+
+
+def axis_index(axis):
+    """The index map that is one loop variable."""
+    return Index({axis: 1} if axis.size != 1 else {})
+
+
+ZERO = Index({})
+
+
+def strides_of(shape):
+    """Distances in memory between neighbours along each axis of a row-major array."""
+    strides = [1] * len(shape)
+    for k in reversed(range(len(shape) - 1)):
+        strides[k] = strides[k + 1] * shape[k + 1]
+    return strides
+
+
+def flat_index(indices, shape):
+    """The place in memory of an element of a row-major array of this shape."""
+    out = ZERO
+    for index, stride in zip(indices, strides_of(shape)):
+        out = out + index * stride
+    return out
+
+
+def unflatten(index, shape):
+    """The index along each axis of the element at a place in memory: the inverse of `flat_index`."""
+    outer = [index // stride for stride in strides_of(shape)]
+    return [o if k == 0 else o % n for k, (o, n) in enumerate(zip(outer, shape))]
+
+
+def row_major(axes):
+    """The place in memory that loops over `axes` visit, one element after the other."""
+    return flat_index([axis_index(a) for a in axes], [a.size for a in axes])
+
+
+def substitute_index(index, axis_values, node_values=None):
+    """The index map with other index maps in place of axes, and other nodes in Dynamic atoms."""
+    out = Index({}, index.offset)
+    for atom, c in index.terms.items():
+        out = out + substitute_atom(atom, axis_values, node_values) * c
+    return out
+
+
+def substitute_atom(atom, axis_values, node_values):
+    if isinstance(atom, Axis):
+        return axis_values.get(atom) or axis_index(atom)
+    if isinstance(atom, Dynamic):
+        return Index({Dynamic((node_values or {}).get(atom.node, atom.node), atom.low, atom.high): 1})
+    inner = substitute_index(atom.index, axis_values, node_values)
+    return inner % atom.divisor if isinstance(atom, Remainder) else inner // atom.divisor
+
+
+def dynamic_nodes(index):
+    """The nodes whose values an index map reads."""
+    for atom in index.terms:
+        if isinstance(atom, Dynamic):
+            yield atom.node
+        elif isinstance(atom, Quotient):
+            yield from dynamic_nodes(atom.index)
+
+
+# --- Buffers -----------------------------------------------------------------------------------
+
+class Buffer:
+    """Memory for the elements of one array, in row-major order."""
+
+    __slots__ = ("shape", "dtype", "var")
+
+    def __init__(self, shape, dtype, var=None):
+        self.shape, self.dtype, self.var = shape, dtype, var
+
+    size = property(lambda self: prod(self.shape))
+
+
+# --- Nodes: what a loop's body computes --------------------------------------------------------
+# A body is a list of nodes in which each stands after those it reads. A node is compared by identity.
+
+class Node:
+    """A value, or an effect on memory. `eqn` is the number of the equation it came from."""
+
+    __slots__ = ("dtype", "eqn")
+
+    args = ()                     # the nodes whose values it reads
+
+
+class Const(Node):
+    """A number of a dtype, as a NumPy scalar."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value, dtype):
+        self.value = np.asarray(value).astype(dtype)[()]
+        self.dtype, self.eqn = np.dtype(dtype), None
+
+
+class AxisValue(Node):
+    """An index as a number of the program."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index, dtype, eqn=None):
+        self.index, self.dtype, self.eqn = index, np.dtype(dtype), eqn
+
+
+class InBounds(Node):
+    """Whether 0 <= index < size holds for each (index, size) of the guard."""
+
+    __slots__ = ("guard",)
+
+    def __init__(self, guard, eqn=None):
+        self.guard, self.dtype, self.eqn = guard, np.dtype(bool), eqn
+
+
+class Load(Node):
+    """The element of a buffer at an index; 0 where a guard, as in InBounds, does not hold."""
+
+    __slots__ = ("buffer", "index", "guard")
+
+    def __init__(self, buffer, index, guard=(), eqn=None):
+        self.buffer, self.index, self.guard = buffer, index, guard
+        self.dtype, self.eqn = buffer.dtype, eqn
+
+
+class Op(Node):
+    """A scalar operation of OPS on earlier nodes."""
+
+    __slots__ = ("name", "args")
+
+    def __init__(self, name, args, dtype, eqn=None):
+        self.name, self.args, self.dtype, self.eqn = name, args, np.dtype(dtype), eqn
+
+
+class Reduce(Node):
+    """Loops over `axes` that combine the values of `value`, the last node of `body`.
+
+    lanes = 1: one accumulator, in the loops' order. lanes = n: element i of the innermost loop goes
+    to accumulator i mod n, and then accumulators are combined in pairs, n/2 apart, n/4 apart, … .
+    """
+
+    __slots__ = ("name", "axes", "body", "value", "lanes")
+
+    def __init__(self, name, axes, body, value, lanes, eqn=None):
+        self.name, self.axes, self.body, self.value = name, axes, body, value
+        self.lanes, self.dtype, self.eqn = lanes, value.dtype, eqn
+
+
+class Store(Node):
+    """buffer[index] = value, into memory that nothing was written to before.
+
+    With `combine`, the buffer is full already: the value is combined with the element that is there, or,
+    if combine is "replace", takes its place.
+    """
+
+    __slots__ = ("buffer", "index", "value", "combine", "args")
+
+    def __init__(self, buffer, index, value, combine=None, eqn=None):
+        self.buffer, self.index, self.value, self.combine = buffer, index, value, combine
+        self.args, self.dtype, self.eqn = (value,), None, eqn
+
+
+def index_maps_of(node):
+    """The index maps that a node itself uses."""
+    if isinstance(node, Load):
+        return [node.index, *(index for index, _ in node.guard)]
+    if isinstance(node, InBounds):
+        return [index for index, _ in node.guard]
+    return [node.index] if isinstance(node, (AxisValue, Store)) else []
+
+
+def guard_of(pairs):
+    """A guard without the conditions that hold for every value of the loops."""
+    return tuple((index, size) for index, size in pairs
+                 if not (index.bounds()[0] >= 0 and index.bounds()[1] < size))
+
+
+def nodes_read(node):
+    """The nodes of the same body whose values a node reads, in its operands or in its index maps."""
+    yield from node.args
+    for index in index_maps_of(node):
+        yield from dynamic_nodes(index)
+
+
+def all_nodes(body):
+    """The nodes of a body and of the loops inside it."""
+    for node in body:
+        if isinstance(node, Reduce):
+            yield from all_nodes(node.body)
+        yield node
+
+
+# --- Scalar operations -------------------------------------------------------------------------
+# Their meaning is JAX's, for every dtype: integers wrap, division by zero does not trap.
+
+SAME, BOOL, OTHER = "same", "bool", "other"        # the dtype of the result
+
+OPS = {
+    **dict.fromkeys(("neg abs sign not floor ceil trunc round_even round_away sqrt rsqrt cbrt exp "
+                     "exp2 expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh "
+                     "atanh erf erfc lgamma logistic popcount clz").split(), (1, SAME)),
+    **dict.fromkeys(("add sub mul div rem max min pow atan2 and or xor shift_left "
+                     "shift_right_logical shift_right_arithmetic nextafter").split(), (2, SAME)),
+    **dict.fromkeys("eq ne lt le gt ge".split(), (2, BOOL)),
+    "is_finite": (1, BOOL), "is_nan": (1, BOOL),
+    "select": (3, SAME),                           # condition, if true, if false
+    "convert": (1, OTHER), "bitcast": (1, OTHER),
+    "clamp_index": (3, OTHER),                     # value, low, high -> int64
+}
+
+# What a reduction starts from, given the dtype.
+IDENTITIES = {
+    "add": lambda dtype: 0, "mul": lambda dtype: 1, "or": lambda dtype: 0, "xor": lambda dtype: 0,
+    "and": lambda dtype: True if dtype == bool else -1,
+    "max": lambda dtype: lowest(dtype), "min": lambda dtype: highest(dtype),
+}
+
+
+def lowest(dtype):
+    if dtype == bool:
+        return False
+    return -np.inf if dtypes.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
+
+
+def highest(dtype):
+    if dtype == bool:
+        return True
+    return np.inf if dtypes.issubdtype(dtype, np.floating) else np.iinfo(dtype).max
+
+
+def identity(name, dtype):
+    if name == "and" and dtype != bool:
+        return Const(np.invert(np.zeros((), dtype)), dtype)
+    return Const(IDENTITIES[name](dtype), dtype)
+
+
+def op(name, *args):
+    """A node for an operation whose result has its operands' dtype, or is a bool."""
+    _, result = OPS[name]
+    return Op(name, args, bool if result is BOOL else args[-1].dtype)
+
+
+def const_like(node, value):
+    return Const(value, node.dtype)
+
+
+def convert(node, dtype):
+    """A node for the conversion of a value to another dtype, if it has another."""
+    return node if node.dtype == dtype else Op("convert", (node,), dtype)
+
+
+# --- Steps and programs ------------------------------------------------------------------------
+
+class Nest:
+    """Loops over `axes`, outermost first, around a body."""
+
+    __slots__ = ("axes", "body")
+
+    def __init__(self, axes, body):
+        self.axes, self.body = list(axes), body
+
+
+class Call:
+    """outputs = function(*inputs): a step that a NumPy library does, between nests.
+
+    An input is a buffer, or a pair of one and a permutation of its axes, which makes a strided view.
+    The function returns a list if `many`, else the only output.
+    """
+
+    __slots__ = ("name", "function", "inputs", "outputs", "eqn", "many")
+
+    def __init__(self, name, function, inputs, outputs, eqn=None, many=False):
+        self.name, self.function, self.eqn, self.many = name, function, eqn, many
+        self.inputs, self.outputs = list(inputs), list(outputs)
+
+
+class Program:
+    """Steps in order, between the buffers of a program's arguments and those of its results."""
+
+    __slots__ = ("inputs", "steps", "outputs", "eqns")
+
+    def __init__(self, inputs, steps, outputs, eqns):
+        self.inputs, self.steps, self.outputs, self.eqns = inputs, steps, outputs, eqns
+
+
+def buffer_of(call_input):
+    return call_input[0] if isinstance(call_input, tuple) else call_input
+
+
+def buffers_read(step):
+    """The buffers that a step reads."""
+    if isinstance(step, Call):
+        return [buffer_of(b) for b in step.inputs]
+    return [n.buffer for n in all_nodes(step.body)
+            if isinstance(n, Load) or isinstance(n, Store) and n.combine]
+
+
+def buffers_written(step):
+    if isinstance(step, Call):
+        return step.outputs
+    return [n.buffer for n in step.body if isinstance(n, Store)]
+
+
+# --- Lowering: what rules see ------------------------------------------------------------------
+# A lowering rule gets a context and one value for each operand: a Buffer, or a Const for a literal.
+
+# Dtypes that generated loops compute with. Arrays of others go through library steps.
+NATIVE = frozenset(map(np.dtype, "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 "
+                                 "float64".split()))
+
+
+class LoweringContext:
+    """Collects the steps of a program; knows the equation that is being lowered."""
+
+    def __init__(self):
+        self.steps = []
+        self.eqn = None           # the equation, and its number
+        self.number = None
+
+    avals_in = property(lambda self: [v.aval for v in self.eqn.invars])
+    avals_out = property(lambda self: [v.aval for v in self.eqn.outvars])
+
+    def is_native(self):
+        """Whether loops can do the work: all dtypes are of the NATIVE ones."""
+        return all(a.dtype in NATIVE for a in self.avals_in + self.avals_out)
+
+    def result(self, number=0):
+        """A new buffer for a result of the equation."""
+        var = self.eqn.outvars[number]
+        return Buffer(var.aval.shape, var.aval.dtype, var)
+
+    def emit(self, step):
+        self.steps.append(step)
+
+    def nest(self, axes, body):
+        """Append a nest, unless it is empty; its nodes come from the current equation."""
+        if any(a.size == 0 for a in axes):
+            return
+        for node in all_nodes(body):
+            node.eqn = self.number
+        self.emit(Nest(axes, body))
+
+    def as_buffer(self, value):
+        """The value in memory: a literal is stored first."""
+        if isinstance(value, Buffer):
+            return value
+        out = Buffer((), value.dtype)
+        self.nest([], [value, Store(out, ZERO, value)])
+        return out
+
+    def call(self, name, function, values, many=False):
+        """Append a call of function(*arrays) -> array, or list of them; return its output buffers."""
+        outputs = [self.result(k) for k in range(len(self.eqn.outvars))]
+        inputs = [self.as_buffer(v) for v in values]
+        self.emit(Call(name, function, inputs, outputs, self.number, many))
+        return outputs
+
+
+def read(value, index):
+    """The node for an operand's element: its only one, if it has only one."""
+    if isinstance(value, Const):
+        return value
+    return Load(value, ZERO if value.size == 1 else index)
+
+
+def guarded(value, guard, otherwise):
+    """A node for `value` where a guard holds, and `otherwise` where it does not."""
+    return op("select", InBounds(guard), value, otherwise) if guard else value
+
+
+def dynamic_index(value, low, high):
+    """The index map of an index known at run time, moved into low … high."""
+    if isinstance(value, Const):
+        return ZERO + min(max(int(value.value), low), high)
+    bounds = Const(low, np.int64), Const(high, np.int64)
+    return Index({Dynamic(Op("clamp_index", (value, *bounds), np.int64), low, high): 1})
+
+
+def body_of(roots):
+    """The nodes that `roots` need, each after those it reads; found without recursion."""
+    order, done, stack = [], set(), list(reversed(roots))
+    while stack:
+        node = stack[-1]
+        missing = [n for n in nodes_read(node) if id(n) not in done] if id(node) not in done else []
+        if missing:
+            stack.extend(reversed(missing))
+            continue
+        stack.pop()
+        if id(node) not in done:
+            done.add(id(node))
+            order.append(node)
+    return order
+
+
+# --- Makers of lowering rules ------------------------------------------------------------------
+
+def lower_elementwise(primitive, scalar):
+    """One loop over all elements. `scalar` is a name in OPS, or scalar(*nodes, **params) -> node."""
+    function = partial(op, scalar) if isinstance(scalar, str) else scalar
+
+    def lowering(ctx, *values, **params):
+        if not ctx.is_native():
+            return library_step(ctx, *values, **params)
+        return elementwise_step(ctx, partial(function, **params), *values)
+    primitive.def_lowering(lowering)
+
+
+def elementwise_step(ctx, function, *values):
+    """Append a loop over all elements that stores function(*nodes)."""
+    out = ctx.result()
+    axis = Axis(out.size)
+    value = function(*[read(v, axis_index(axis)) for v in values])
+    store = Store(out, axis_index(axis), convert(value, out.dtype))
+    ctx.nest([axis], body_of([store]))
+    return out
+
+
+def lower_view(primitive, index_map):
+    """A result that only rearranges its operand.
+
+    index_map(out_indices, shape, **params) -> the operand's index along each axis.
+    """
+    def lowering(ctx, x, **params):
+        if not ctx.is_native():
+            return library_step(ctx, x, **params)
+        return view_step(ctx, partial(index_map, **params), x)
+    primitive.def_lowering(lowering)
+
+
+def view_step(ctx, index_map, x, number=0):
+    """Append loops that store the operand's element at index_map(out_indices, shape)."""
+    out = ctx.result(number)
+    axes = [Axis(n) for n in out.shape]
+    shape = () if isinstance(x, Const) else x.shape
+    value = read(x, flat_index(index_map([axis_index(a) for a in axes], shape), shape))
+    ctx.nest(axes, body_of([Store(out, row_major(axes), value)]))
+    return out
+
+
+def store_part(ctx, out, x, start, combine=None):
+    """Write an operand into a part of `out` that begins at the index maps `start`."""
+    axes = [Axis(n) for n in x.shape]
+    place = flat_index([axis_index(a) + s for a, s in zip(axes, start)], out.shape)
+    ctx.nest(axes, body_of([Store(out, place, Load(x, row_major(axes)), combine)]))
+
+
+def lower_reduction(primitive, name):
+    """Combine all elements along params["axes"] by the operation `name` of IDENTITIES."""
+    def lowering(ctx, x, *, axes, **params):
+        if not ctx.is_native() or isinstance(x, Const):
+            return library_step(ctx, x, axes=axes, **params)
+        out = ctx.result()
+        loops = [Axis(n) for n in x.shape]
+        inner = [a for k, a in enumerate(loops) if k in axes]
+        outer = [a for k, a in enumerate(loops) if k not in axes]
+        load = convert(Load(x, row_major(loops)), out.dtype)
+        if runs_along(inner, loops):
+            reduce_in_register(ctx, name, out, outer, inner, load)
+        else:
+            reduce_in_memory(ctx, name, out, outer, loops, load)
+        return out
+    primitive.def_lowering(lowering)
+
+
+def runs_along(inner, loops):
+    """Whether the loop along neighbours in memory is one of those that are reduced."""
+    long = [a for a in loops if a.size != 1]
+    return not long or long[-1] in inner or prod(a.size for a in loops) == 0
+
+
+def reduce_in_register(ctx, name, out, outer, inner, load):
+    """For each result, loops over its elements, which lie side by side."""
+    if any(a.size == 0 for a in inner):
+        value = identity(name, out.dtype)
+    else:
+        value = Reduce(name, inner, body_of([load]), load, lanes_for(inner))
+    ctx.nest(outer, [value, Store(out, row_major(outer), value)])
+
+
+def reduce_in_memory(ctx, name, out, outer, loops, load):
+    """All results at once: go through the operand in memory order and add each row to the results."""
+    axes = [Axis(a.size) for a in outer]
+    start = identity(name, out.dtype)
+    ctx.nest(axes, [start, Store(out, row_major(axes), start)])
+    ctx.nest(loops, body_of([Store(out, row_major(outer), load, combine=name)]))
+
+
+LANES = 64
+
+
+def lanes_for(axes):
+    """Many accumulators for long loops, so that a vector unit can fill them; one for short ones."""
+    innermost = next((a.size for a in reversed(axes) if a.size != 1), 1)
+    return LANES if prod(a.size for a in axes) >= 4 * LANES and innermost >= LANES else 1
+
+
+def lower_call(primitive):
+    """A step that runs the primitive's NumPy implementation between loops."""
+    primitive.def_lowering(library_step)
+
+
+def library_step(ctx, *values, **params):
+    """The lowering rule of primitives that generated loops have no form for."""
+    primitive = ctx.eqn.primitive
+    run = on_arrays if primitive.higher_order else on_buffers
+    many = primitive.multiple_results
+    outs = ctx.call(primitive.name, run(primitive, params, ctx.avals_in), values, many)
+    return outs if many else outs[0]
+
+
+def on_buffers(primitive, params, avals):
+    impl = primitive.rules["impl"]
+    return lambda *arrays: impl(*arrays, **params)
+
+
+def on_arrays(primitive, params, avals):
+    """Programs in programs take and return Arrays; whatever runs inside is evaluated at once."""
+    impl, weak = primitive.rules["impl"], [a.weak_type for a in avals]
+
+    def run(*arrays):
+        with set_current_trace(eval_trace):
+            outs = impl(*map(Array, arrays, weak), **params)
+        return [o._value for o in outs] if primitive.multiple_results else outs._value
+    return run

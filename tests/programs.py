@@ -1,0 +1,109 @@
+"""Base programs, written once for JAX and minijax: each takes the library and a float32[3] vector."""
+import numpy as np
+
+MATRIX = np.arange(9, dtype=np.float32).reshape(3, 3) / 7 - 0.5
+
+
+def polynomial(jax, x):
+    return x * x * x - 2.0 * x + 1.0
+
+
+def trigonometric(jax, x):
+    np_ = jax.numpy
+    return np_.sin(x) * np_.cos(2.0 * x) + np_.tanh(x)
+
+
+def nested_calls(jax, x):
+    inner = jax.jit(lambda y: jax.numpy.sin(y) * x)
+    return inner(x) + jax.jit(lambda z: z * inner(z))(x + 1.0)
+
+
+def mlp_loss(jax, x):
+    np_ = jax.numpy
+    hidden = np_.tanh(np_.dot(MATRIX, x) + 0.1)
+    return np_.sum((np_.dot(hidden, MATRIX) - 1.0) ** 2)
+
+
+def newton_sqrt(jax, x):
+    a = x * x + 1.0
+    y = a
+    for _ in range(4):
+        y = 0.5 * (y + a / y)
+    return y
+
+
+def softmax_rows(jax, x):
+    np_ = jax.numpy
+    logits = MATRIX * x
+    shifted = np_.exp(logits - np_.max(logits, axis=1, keepdims=True))
+    return shifted / np_.sum(shifted, axis=1, keepdims=True)
+
+
+def indexing(jax, x):
+    return x[::-1] * x[1] + x.at[np.array([0, 2])].add(x[0])
+
+
+def selecting(jax, x):
+    np_ = jax.numpy
+    return np_.where(x > 0.5, np_.exp(x), x * x) + np_.maximum(x, 0.3)
+
+
+def shapes(jax, x):
+    np_ = jax.numpy
+    grid = np_.concatenate([x[None, :], (x + 1.0)[None, :]]).reshape(3, 2).T
+    return np_.sum(grid * np_.pad(x, (1, 1))[1:4], axis=0)
+
+
+def closure_over_outer(jax, x):
+    """A derivative inside, of a function that closes over the outer variable."""
+    inner = lambda y: jax.numpy.sum(jax.numpy.sin(y) * x)
+    return jax.grad(inner)(x * 0.5) * x
+
+
+def batched_inside(jax, x):
+    pair = jax.vmap(lambda row, y: jax.numpy.dot(row, x) * y, in_axes=(0, None))
+    return pair(MATRIX, x[0])
+
+
+def mixed_integers(jax, x):
+    np_ = jax.numpy
+    order = np_.arange(3)
+    return np_.cumsum(x) * order + np_.sort(x) / (order + 1)
+
+
+PROGRAMS = [polynomial, trigonometric, nested_calls, mlp_loss, newton_sqrt, softmax_rows, indexing,
+            selecting, shapes, closure_over_outer, batched_inside, mixed_integers]
+
+
+# Each transformation takes a function of a vector to another one, in the library given.
+
+def by_jvp(jax, f):
+    return lambda x: jax.jvp(f, (x,), (jax.numpy.cos(x),))[1]
+
+
+def by_grad(jax, f):
+    return jax.grad(lambda x: jax.numpy.sum(f(x) * 0.5))
+
+
+def by_vmap(jax, f):
+    return lambda x: jax.vmap(f)(jax.numpy.stack([x, x * 0.5]))[1]
+
+
+def by_jit(jax, f):
+    return jax.jit(f)
+
+
+def by_linearize(jax, f):
+    return lambda x: jax.linearize(f, x)[1](jax.numpy.ones_like(x))
+
+
+TRANSFORMATIONS = {"jvp": by_jvp, "grad": by_grad, "vmap": by_vmap, "jit": by_jit,
+                   "linearize": by_linearize}
+
+
+def transformed(jax, program, names):
+    """The program under the named transformations, the first outermost."""
+    f = lambda x: program(jax, x)
+    for name in reversed(names):
+        f = TRANSFORMATIONS[name](jax, f)
+    return f
