@@ -1,16 +1,109 @@
+# Exported from notebooks/ref_array.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: arrays. Home: ref_array. In JAX: jax/_src/array.py (ArrayImpl).
 
 An `Array` is an immutable NumPy buffer with a weak-type mark. Its arithmetic is installed by
 `minijax.numpy`, the layer that owns operators, on arrays and tracers alike.
 """
+
 import numpy as np
 
 from minijax import dtypes
 from minijax.avals import ShapedArray, aval_of_type
 
-# --- The Array type ----------------------------------------------------------------------------
+__all__ = [
+    "PythonConversions", "BufferProtocols", "Immutable", "Array", "show_array", "from_numpy",
+    "as_array",
+]
 
-class Array:
+
+# --- What Python may ask of an array --------------------------------------------------------------
+
+class PythonConversions:
+    """From an array to Python's numbers and lists."""
+
+    __slots__ = ()
+
+    def item(self, *args):
+        """The element as a Python scalar; with arguments, the element at that place."""
+        return self._value.item(*args)
+
+    def tolist(self):
+        return self._value.tolist()
+
+    def __bool__(self):
+        if self._value.size != 1:
+            many = "more than one element" if self._value.size else "no elements"
+            raise ValueError(f"the truth value of an array with {many} is ambiguous; use .any() or .all()")
+        return bool(self._value)
+
+    def __int__(self):
+        return int(self._scalar("int"))
+
+    def __float__(self):
+        return float(self._scalar("float"))
+
+    def __complex__(self):
+        return complex(self._scalar("complex"))
+
+    def _scalar(self, kind):
+        if self._value.ndim:
+            raise TypeError(f"only scalar arrays can be converted to Python {kind}s; got an array "
+                            f"of shape {self.shape}")
+        return self._value.item()
+
+    def __index__(self):
+        if self._value.ndim or not np.issubdtype(self._value.dtype, np.integer):
+            raise TypeError("only integer scalar arrays can be converted to a scalar index, got "
+                            f"{self.aval.str_short()}")
+        return int(self._value)
+
+
+# --- What NumPy and other libraries may ask -------------------------------------------------------
+
+class BufferProtocols:
+    """From an array to the arrays of other libraries."""
+
+    __slots__ = ()
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self._value, dtype=dtype, copy=copy)
+
+    def __dlpack__(self, **kwargs):
+        # A consumer could write through the capsule, so it gets a buffer of its own.
+        return self._value.copy().__dlpack__(**{k: v for k, v in kwargs.items() if k != "copy"})
+
+    def __dlpack_device__(self):
+        return self._value.__dlpack_device__()
+
+
+# --- What does not change -------------------------------------------------------------------------
+
+class Immutable:
+    """Refuses changes, and knows that a copy is the same thing."""
+
+    __slots__ = ()
+
+    def __setitem__(self, index, value):
+        raise TypeError("Array is immutable: instead of `x[index] = value` write "
+                        "`x = x.at[index].set(value)`, which returns an updated copy")
+
+    def __hash__(self):
+        raise TypeError("unhashable type: an Array compares elementwise and may not be a dict key; "
+                        "use a tuple of numbers, or pass it as an ordinary (not static) argument")
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return from_numpy, (np.array(self._value), self.weak_type)
+
+
+# --- The Array ------------------------------------------------------------------------------------
+
+class Array(PythonConversions, BufferProtocols, Immutable):
     """An immutable n-dimensional array. Make one with `minijax.numpy.array`, not by calling this."""
 
     __slots__ = ("_value", "weak_type", "_aval", "__weakref__")
@@ -36,6 +129,9 @@ class Array:
     nbytes = property(lambda self: self._value.nbytes)
     itemsize = property(lambda self: self._value.itemsize)
 
+    def to_concrete_value(self):
+        return self
+
     def block_until_ready(self):
         """Return self: minijax computes at once, so the value is there already."""
         return self
@@ -45,54 +141,6 @@ class Array:
 
     def copy_to_host_async(self):
         """Do nothing: the buffer is on the host already."""
-
-    def to_concrete_value(self):
-        return self
-
-    def item(self, *args):
-        """The element as a Python scalar; with arguments, the element at that place."""
-        return self._value.item(*args)
-
-    def tolist(self):
-        return self._value.tolist()
-
-    # conversions to Python and NumPy
-
-    def __array__(self, dtype=None, copy=None):
-        if dtype is not None and np.dtype(dtype) != self._value.dtype:
-            return self._value.astype(dtype)
-        return self._value.copy() if copy else self._value
-
-    def __dlpack__(self, **kwargs):
-        # A consumer could write through the capsule, so it gets a buffer of its own.
-        return self._value.copy().__dlpack__(**{k: v for k, v in kwargs.items() if k != "copy"})
-
-    def __dlpack_device__(self):
-        return self._value.__dlpack_device__()
-
-    def __bool__(self):
-        return bool(self._value)
-
-    def __int__(self):
-        return self._scalar("int").__int__()
-
-    def __float__(self):
-        return self._scalar("float").__float__()
-
-    def __complex__(self):
-        return complex(self._scalar("complex"))
-
-    def __index__(self):
-        if self._value.ndim or not np.issubdtype(self._value.dtype, np.integer):
-            raise TypeError("only integer scalar arrays can be converted to a scalar index, got "
-                            f"{self.aval.str_short()}")
-        return int(self._value)
-
-    def _scalar(self, kind):
-        if self._value.ndim:
-            raise TypeError(f"only scalar arrays can be converted to Python {kind}s; got an array "
-                            f"of shape {self.shape}")
-        return self._value.item()
 
     def __len__(self):
         return self.aval.length()
@@ -106,37 +154,28 @@ class Array:
         return iter([self[i] for i in reversed(range(len(self)))])
 
     def __format__(self, spec):
-        return format(self._value[()], spec) if not self._value.ndim else format(self._value, spec)
-
-    def __hash__(self):
-        raise TypeError("unhashable type: an Array compares elementwise and may not be a dict key; "
-                        "use a tuple of numbers, or pass it as an ordinary (not static) argument")
-
-    def __setitem__(self, index, value):
-        raise TypeError("Array is immutable: instead of `x[index] = value` write "
-                        "`x = x.at[index].set(value)`, which returns an updated copy")
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
-
-    def __reduce__(self):
-        return from_numpy, (np.array(self._value), self.weak_type)
-
-    def __repr__(self):
-        prefix = "Array("
-        body = np.array2string(self._value, prefix=prefix, suffix=",", separator=", ",
-                               threshold=1000)
-        weak = ", weak_type=True" if self.weak_type else ""
-        return f"{prefix}{body}, dtype={self._value.dtype.name}{weak})"
+        return format(self._value if self._value.ndim else self._value[()], spec)
 
     def __str__(self):
         return str(self._value)
 
+    def __repr__(self):
+        return show_array(self._value, self.weak_type)
 
-# --- From NumPy --------------------------------------------------------------------------------
+
+aval_of_type[Array] = lambda x: x.aval
+
+
+def show_array(value, weak_type):
+    body = f"[], shape={value.shape}" if not value.size else np.array2string(
+        value, prefix="Array(", suffix=",", separator=", ", threshold=1000)
+    tail = f"dtype={value.dtype.name}{', weak_type=True' if weak_type else ''})"
+    last_line = len(body) - body.rfind("\n") + 1
+    fits = last_line + len(tail) + 1 <= np.get_printoptions()["linewidth"]
+    return f"Array({body},{' ' if fits else ' ' * len('Array(')}{tail}"
+
+
+# --- From other values to arrays ------------------------------------------------------------------
 
 def from_numpy(value, weak_type=False):
     """An Array of the same elements as a NumPy array; copied, so later writes to `value` don't show.
@@ -144,7 +183,10 @@ def from_numpy(value, weak_type=False):
     64-bit dtypes become 32-bit ones unless `jax_enable_x64` is on.
     """
     dtype = dtypes.canonicalize_dtype(value.dtype)
-    return Array(np.array(value, dtype=dtype, order="C"), weak_type)
+    if dtype == value.dtype:
+        return Array(np.array(value, order="C"), weak_type)
+    with np.errstate(all="ignore"):       # 1e300 is inf in 32 bits, as IEEE says
+        return Array(np.array(value, dtype=dtype, order="C"), weak_type)
 
 
 def as_array(x):
@@ -165,6 +207,3 @@ def _scalar_buffer(x, dtype):
     except OverflowError:
         raise OverflowError(f"Python integer {x} does not fit into {dtype.name}; enable "
                             "jax_enable_x64 for 64-bit integers") from None
-
-
-aval_of_type[Array] = lambda x: x.aval

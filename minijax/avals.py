@@ -1,15 +1,20 @@
+# Exported from notebooks/ref_array.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: abstract values. Home: ref_array. In JAX: jax/_src/core.py (ShapedArray).
 
 An abstract value says all that a program may know about an array before it runs: shape, dtype and
 whether the dtype is weak.
 """
+
 import numpy as np
 
 from minijax import dtypes
 
+__all__ = [
+    "AbstractValue", "short_dtype_name", "ShapedArray", "aval_of_type", "abstractify", "typeof",
+]
 
 
-# --- Abstract values ---------------------------------------------------------------------------
+# --- Abstract values ------------------------------------------------------------------------------
 
 class AbstractValue:
     """What tracing knows of a value. Subclasses add kinds of values; `ShapedArray` is the main one."""
@@ -26,7 +31,6 @@ class AbstractValue:
 
 # Jaxprs abbreviate: float32 is f32, uint8 is u8, bfloat16 is bf16.
 _ABBREVIATIONS = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
-
 
 def short_dtype_name(dtype):
     if dtype == dtypes.float0:
@@ -90,14 +94,14 @@ class ShapedArray(AbstractValue):
         return f"{name}[{','.join(map(str, self.shape))}]"
 
     def __str__(self):
-        return self.str_short(short_dtypes=False)
+        return ("~" if self.weak_type else "") + self.str_short(short_dtypes=False)
 
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
 
 
-# --- From a value to its abstract value --------------------------------------------------------
+# --- From a value to its abstract value -----------------------------------------------------------
 
 # type -> function from a value of that type to its abstract value; layers above add their types
 aval_of_type = {}
@@ -132,16 +136,15 @@ def abstractify(x):
         rule = _rule_by_superclass(x)
     return rule(x)
 
-
 typeof = abstractify
 
 
 def _rule_by_superclass(x):
+    if isinstance(x, np.generic):       # first: a np.float64 is a Python float too, and not weak
+        return _aval_of_numpy
     for cls in type(x).__mro__:
         if cls in aval_of_type:
             return aval_of_type[cls]
-    if isinstance(x, np.generic):
-        return _aval_of_numpy
     if hasattr(x, "__jax_array__"):
         return lambda x: abstractify(x.__jax_array__())
     raise TypeError(f"value {x!r:.80} of type {type(x).__name__} is not a valid array type; expected an "

@@ -1,15 +1,26 @@
+# Exported from notebooks/05_jaxpr.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: programs. Home: 05_jaxpr. In JAX: jax/_src/core.py (Jaxpr and its printer and checker).
 
 A jaxpr is a program written down: typed variables, one primitive an equation, no side effects and no
 control flow but what primitives contain.
 """
+
 import numpy as np
 
 from minijax.array import Array
-from minijax.avals import ShapedArray, typeof
+from minijax.avals import typeof
 from minijax.core import Tracer, rule_for
 
-# --- Variables, equations, programs ------------------------------------------------------------
+__all__ = [
+    "Var", "Literal", "JaxprEqn", "Jaxpr", "ClosedJaxpr", "jaxprs_in_params", "open_jaxpr",
+    "eval_jaxpr", "jaxpr_as_fun", "Names", "encode_name", "WIDTH", "jaxpr_lines", "eqn_lines",
+    "printed_params", "name_as_outside", "param_lines", "nested_lines", "param_text",
+    "JaxprTypeError", "check_jaxpr", "bind_var", "check_atom", "check_eqn", "dce_jaxpr",
+    "convert_constvars_jaxpr", "is_literable",
+]
+
+
+# --- Variables, equations, programs ---------------------------------------------------------------
 
 class Var:
     """A variable: it is itself, and has a type. Its name is chosen when a program is printed."""
@@ -111,7 +122,7 @@ def open_jaxpr(jaxpr):
     return jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
 
 
-# --- Evaluation --------------------------------------------------------------------------------
+# --- Evaluation -----------------------------------------------------------------------------------
 
 def eval_jaxpr(jaxpr, consts, *args):
     """Run the program under the current trace: args -> list of results. JAX: core.eval_jaxpr."""
@@ -135,7 +146,7 @@ def jaxpr_as_fun(closed_jaxpr):
     return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
 
-# --- Printing ----------------------------------------------------------------------------------
+# --- Printing -------------------------------------------------------------------------------------
 
 class Names:
     """a, b, …, z, ba, bb, …: a name a variable, in the order in which the printer meets them."""
@@ -239,7 +250,7 @@ def param_text(value):
     return getattr(value, "__name__", None) or str(value)
 
 
-# --- The type checker --------------------------------------------------------------------------
+# --- The type checker -----------------------------------------------------------------------------
 
 class JaxprTypeError(TypeError):
     """A jaxpr breaks one of its own rules."""
@@ -289,12 +300,7 @@ def check_eqn(eqn, env):
         bind_var(env, var, where)
 
 
-# --- Small transformations of programs ---------------------------------------------------------
-
-def is_literable(x):
-    """Whether a constant is small enough to stand in an equation: a known scalar."""
-    return not isinstance(x, Tracer) and np.ndim(x._value if isinstance(x, Array) else x) == 0
-
+# --- Small transformations of programs ------------------------------------------------------------
 
 def dce_jaxpr(jaxpr, used_outputs=None):
     """The program without equations whose results nobody reads (equations with effects stay)."""
@@ -313,7 +319,8 @@ def convert_constvars_jaxpr(jaxpr):
     return jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
 
 
-def aval_matches(declared, given):
-    """Whether an argument may stand for a parameter: same shape and dtype; weak types may differ."""
-    return (isinstance(declared, ShapedArray) and isinstance(given, ShapedArray)
-            and declared.shape == given.shape and declared.dtype == given.dtype)
+# --- The staging interpreter ----------------------------------------------------------------------
+
+def is_literable(x):
+    """Whether a constant is small enough to stand in an equation: a known scalar."""
+    return not isinstance(x, Tracer) and np.ndim(x._value if isinstance(x, Array) else x) == 0

@@ -8,6 +8,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.avals import typeof
 from minijax.core import Primitive
+from minijax.loop_ir import lower_elementwise
 from minijax.primitives.cumulative import (
     cumlogsumexp, cumlogsumexp_p, cummax, cummax_p, cummin, cummin_p, cumprod, cumprod_p, cumsum,
     cumsum_p)
@@ -73,6 +74,7 @@ stop_gradient_p.def_abstract_eval(lambda x: x)
 stop_gradient_p.def_jvp(stop_gradient_jvp)
 stop_gradient_p.def_impossible("transpose", "its tangent is zero")
 defvectorized(stop_gradient_p)
+lower_elementwise(stop_gradient_p, lambda x: x)
 
 
 # --- Small functions of primitives -------------------------------------------------------------

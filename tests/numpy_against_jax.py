@@ -1,7 +1,8 @@
 """The same expression evaluated with minijax.numpy and with jax.numpy, and compared."""
 import os
 
-os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")     # compile fast
 
 import warnings
 from types import SimpleNamespace
@@ -82,17 +83,28 @@ def compare_arrays(ours, theirs, rtol, atol, weak):
 
 
 def agree_transformed(f, *args, differentiable=True, **tolerances):
-    """`agree` on f(library, *args): plain, jitted, mapped over a new axis of each argument, and its
-    gradient of a weighted sum."""
+    """`agree` on f(library, *args) and on its gradient; and our jit and vmap of it against our f."""
     agree(lambda m: f(m, *args), **tolerances)
-    agree(lambda m: m.jit(lambda *a: f(m, *a))(*args), **tolerances)
-    batches = [np.stack([a, a[::-1] if a.ndim else a + 1, a]) for a in map(np.asarray, args)]
-    agree(lambda m: m.vmap(lambda *a: f(m, *a))(*batches), weak=False, **tolerances)
     if differentiable:
-        agree(lambda m: m.grad(lambda *a: weighted_sum(m, f(m, *a)), argnums=0)(*args), weak=False,
-              **tolerances)
+        agree(lambda m: m.grad(lambda *a: weighted_sum(f(m, *a)))(*args), weak=False, **tolerances)
+    plain = lambda *a: f(OURS, *a)
+    assert_close(OURS.jit(plain)(*args), plain(*args))
+    examples = [args, [a[::-1] if np.ndim(a) else a + 1 for a in args], args]
+    batches = [np.stack(batch) for batch in zip(*examples)]
+    mapped = flat(OURS.vmap(plain)(*batches))
+    for i, example in enumerate(examples):
+        assert_close([out[i] for out in mapped], plain(*example))
 
 
-def weighted_sum(m, out):
-    outs = out if isinstance(out, (tuple, list)) else [out]
-    return sum((x * np.cos(np.arange(x.size, dtype=x.dtype)).reshape(x.shape)).sum() for x in outs)
+def assert_close(found, expected):
+    for x, y in zip(flat(found), flat(expected), strict=True):
+        assert (x.dtype, x.shape) == (y.dtype, y.shape)
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), 1e-4, 1e-5)
+
+
+def flat(out):
+    return [x for part in out for x in flat(part)] if isinstance(out, (tuple, list)) else [out]
+
+
+def weighted_sum(out):
+    return sum((x * np.cos(np.arange(x.size, dtype=x.dtype)).reshape(x.shape)).sum() for x in flat(out))

@@ -168,6 +168,7 @@ elementwise_samples = {
                              for name in ("int32", "uint32", "float32", "int8", "uint16")]
                             + [sample(ints(2, 4, dtype=np.int8), new_dtype=np.dtype("float32"))],
     "copy": unary(also=[*some_ints, bools(2)]),
+    "stop_gradient": unary(),
 }
 
 # --- Reductions, running reductions, sorting ---------------------------------------------------

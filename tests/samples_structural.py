@@ -132,7 +132,7 @@ def gather_sample(access, mode, dtype=np.float32, fill_value=None, **flags):
 
 def updates_shape(access):
     shape, indices, numbers, sizes = access
-    window = [n for d, n in enumerate(sizes) if d not in (*numbers[1], *(numbers[3:4] or [()])[0])]
+    window = [n for d, n in enumerate(sizes) if d not in {*numbers[1], *set(*numbers[3:4])}]
     result = list(indices.shape[:-1])
     for d, n in zip(numbers[0], window):
         result.insert(d, n)

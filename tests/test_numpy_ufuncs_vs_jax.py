@@ -160,7 +160,7 @@ BINARY = """
     maximum minimum fmax fmin arctan2 atan2 hypot logaddexp logaddexp2 heaviside copysign nextafter
     bitwise_and bitwise_or bitwise_xor left_shift right_shift bitwise_left_shift bitwise_right_shift
     equal not_equal greater greater_equal less less_equal logical_and logical_or logical_xor
-    gcd lcm ldexp isclose
+    ldexp isclose
 """.split()
 
 INTEGERS = np.array([0, 1, -1, 2, -7, 31, 2**31 - 1, -2**31], np.int32)
@@ -203,6 +203,9 @@ TWO = {
 }
 
 BINARY_EXCEPT = {
+    ("fmod", "bool bool"): "JAX: guards against zero for integers only, before bools become such",
+    **{(name, "unequal sizes"): "JAX: a ValueError, where other functions raise TypeError"
+       for name in ("copysign", "fmax", "fmin", "heaviside", "isclose")},
     ("ldexp", "int32 int32"): "JAX: wrong for exponents that do not fit the float's",
 }
 
@@ -210,9 +213,25 @@ BINARY_EXCEPT = {
 FULLY = "add true_divide power remainder maximum bitwise_and left_shift equal logical_and".split()
 SOME = ("float32 float32", "int32 int32", "uint8 int8", "bool bool", "float32 int32",
         "complex64 float32", "int32 int", "float float", "broadcast ranks", "unequal sizes", "None")
+MODEST = np.array([0, 1, -1, 6, -8, 31, 2**31 - 1], np.int32)
+COMMON_DIVISORS = {
+    "int32 int32": (MODEST[:, None], MODEST),      # JAX never returns for the smallest integer
+    "int8 uint8": (np.array([-12, 5], np.int8), np.array([9, 200], np.uint8)),
+    "int int": (12, 18),
+    "float int": (1.5, 3),
+    "unequal sizes": (MODEST, MODEST[:3]),
+}
 
 
 @pytest.mark.parametrize("name", BINARY)
 def test_binary(name):
     kinds = TWO if name in FULLY else {kind: TWO[kind] for kind in SOME}
     check_all(name, kinds, BINARY_EXCEPT)
+
+
+@pytest.mark.parametrize("name", ["gcd", "lcm"])
+def test_common_divisors(name):
+    check_all(name, COMMON_DIVISORS)
+    fibonacci = np.array([1836311903, 1134903170], np.int32)
+    assert mnp.gcd(*fibonacci).item() == 1        # takes the most steps
+    assert minijax.jit(mnp.gcd)(*fibonacci).item() == 1

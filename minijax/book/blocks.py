@@ -127,24 +127,32 @@ def makers():
     return kinds
 
 
-def mentions(node, variable):
-    return any(isinstance(inner, ast.Name) and inner.id == variable for inner in ast.walk(node))
-
-
-def is_rule(node, variable, kind):
-    """Whether a statement gives the primitive in `variable` its rule of that kind."""
+def kinds_defined(node):
+    """The kinds of rules that a statement gives to the primitives that it mentions."""
     if isinstance(node, ast.FunctionDef):
-        return any(isinstance(d, ast.Attribute) and d.attr == f"def_{kind}"
-                   and mentions(d, variable) for d in node.decorator_list)
-    return (isinstance(node, (ast.Expr, ast.For)) and mentions(node, variable)
-            and any(kind in makers().get(name, ()) for name in calls_in(node)))
+        decorators = [getattr(d, "attr", "") for d in node.decorator_list]
+        return {name.removeprefix("def_") for name in decorators if name.startswith("def_")}
+    if isinstance(node, (ast.Expr, ast.For)):
+        return set().union(*(makers().get(name, set()) for name in calls_in(node)))
+    return set()
 
 
-def rule_sources(primitive, kind):
-    """Sources of the statements that define one rule."""
-    variable, _, _ = home_of(primitive)
-    return [module.text(node) for module in modules() for node in module.statements
-            if is_rule(node, variable, kind)]
+def variables_defined(node):
+    """Variables whose rules a statement may define: in a decorator, or anywhere in a call."""
+    roots = node.decorator_list if isinstance(node, ast.FunctionDef) else [node]
+    return {n.id for root in roots for n in ast.walk(root) if isinstance(n, ast.Name)}
+
+
+@functools.cache
+def rule_statements():
+    """{(variable, kind): [source of each statement that defines such a rule]}."""
+    found = {}
+    for module in modules():
+        for node in module.statements:
+            for kind in kinds_defined(node):
+                for variable in variables_defined(node):
+                    found.setdefault((variable, kind), []).append(module.text(node))
+    return found
 
 
 def rule_column(kind, *primitives):
@@ -152,5 +160,6 @@ def rule_column(kind, *primitives):
     if kind not in RULE_KINDS:
         raise ValueError(f"no rule kind {kind!r}; the kinds are {', '.join(RULE_KINDS)}")
     names = [getattr(p, "name", p) for p in primitives or known]
-    sources = [s for name in names if name in homes() for s in rule_sources(name, kind)]
+    sources = [source for name in names if name in homes()
+               for source in rule_statements().get((homes()[name][0], kind), [])]
     return Source("\n".join(dict.fromkeys(sources)))

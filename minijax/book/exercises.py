@@ -97,15 +97,16 @@ def rule_on_trial(primitive, kind, rule):
             primitive.def_rule(kind, before)
 
 
-def judge_rule(primitive, kind, rule, *samples):
+def judge_rule(primitive, kind, rule, *samples, **options):
     """Let the rule checker judge a reader's rule; each sample is (args, params), or just args.
 
+    Options are the checker's, such as `symbolic_zeros=False` for a jvp rule written longhand.
     Raises NotYet for a stub and AssertionError, saying what is off, for a wrong rule.
     """
     with rule_on_trial(primitive, kind, rule):
         for sample in samples:
             args, params = sample if is_pair(sample) else (sample, {})
-            check_rule(primitive, kind, args, params)
+            check_rule(primitive, kind, args, params, **options)
 
 
 def is_pair(sample):

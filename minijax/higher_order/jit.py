@@ -16,6 +16,7 @@ from minijax.rules import Zero, is_undefined_primal, is_zero
 # --- The primitive -----------------------------------------------------------------------------
 
 jit_p = Primitive("jit", multiple_results=True, higher_order=True)
+jit_p.def_impossible("lowering", "the compiler puts the inner program in its place")
 jit_p.usual_params = {"inline": False, "donated_invars": ()}
 
 

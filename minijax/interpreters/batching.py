@@ -1,14 +1,21 @@
+# Exported from notebooks/04_vmap.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: batching. Home: 04_vmap. In JAX: jax/_src/interpreters/batching.py.
 
 Run a function written for one example on a whole batch: the batch axis hides inside the tracer, and
 each primitive's batch rule says where it is afterwards.
 """
+
 from minijax.avals import ShapedArray, typeof
-from minijax.core import (Trace, Tracer, check_alive, extend_axis_env, get_current_trace, name_of,
-                          rule_for, set_current_trace, unzip2)
+from minijax.core import (
+    Trace, Tracer, check_alive, extend_axis_env, get_current_trace, name_of, rule_for,
+    set_current_trace, unzip2,
+)
 from minijax.rules import AxisData, drop, move_batch_axis, not_mapped
 
-# --- Tracer and trace --------------------------------------------------------------------------
+__all__ = ["BatchTracer", "BatchTrace", "batch_flat", "batch_to_dims", "to_dim", "axis_of"]
+
+
+# --- Tracer and trace -----------------------------------------------------------------------------
 
 class BatchTracer(Tracer):
     """A batch `val` whose axis `batch_dim` the function does not see."""
@@ -41,6 +48,9 @@ class BatchTrace(Trace):
         check_alive(x)
         return x, not_mapped
 
+    def from_batch(self, x, dim):
+        return x if dim is not_mapped else BatchTracer(self, x, dim)
+
     def process_primitive(self, primitive, args, params):
         vals, dims = unzip2([self.to_batch(a) for a in args])
         with set_current_trace(self.parent):
@@ -51,11 +61,9 @@ class BatchTrace(Trace):
             return [self.from_batch(x, d) for x, d in zip(out, out_dims)]
         return self.from_batch(out, out_dims)
 
-    def from_batch(self, x, dim):
-        return x if dim is not_mapped else BatchTracer(self, x, dim)
 
+# --- The transformation of flat functions ---------------------------------------------------------
 
-# --- The transformation of flat functions ------------------------------------------------------
 # batch_flat : ([a] -> [b]) -> axis -> [batch a] -> [dim] -> ([batch b], [dim])
 
 def batch_flat(f, axis, vals, dims):

@@ -1,25 +1,30 @@
+# Exported from notebooks/05_jaxpr.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: staging. Home: 05_jaxpr. In JAX: jax/_src/interpreters/partial_eval.py (DynamicJaxprTrace).
 
 The free interpreter: it computes nothing and writes down every primitive that it is asked to run.
 """
+
 from minijax import dtypes
 from minijax.array import as_array
 from minijax.avals import typeof
 from minijax.config import enable_checks
 from minijax.core import Trace, Tracer, check_alive, rule_for, set_current_trace, user_source
-from minijax.jaxpr import (ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr, is_literable)
+from minijax.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr, is_literable
 
-# --- Tracer and trace --------------------------------------------------------------------------
+__all__ = ["JaxprTracer", "JaxprTrace", "constant_value", "trace_to_jaxpr", "trace_to_closed_jaxpr"]
+
+
+# --- The staging interpreter ----------------------------------------------------------------------
 
 class JaxprTracer(Tracer):
     """A variable of the program that is being written. JAX: DynamicJaxprTracer."""
 
-    __slots__ = ("var", "aval")
+    __slots__ = ("variable", "aval")     # not `var`: that is a method of arrays
 
     def __init__(self, trace, var, source):
         # Not super().__init__: the equation knows its source already.
         self._trace, self._source = trace, source
-        self.var, self.aval = var, var.aval
+        self.variable, self.aval = var, var.aval
 
     def __repr__(self):
         return f"JitTracer<{self.aval.str_short()}>"
@@ -34,7 +39,7 @@ class JaxprTrace(Trace):
     def __init__(self, name="<function>"):
         super().__init__(name)
         self.invars, self.eqns = [], []
-        self.constants = {}              # id -> (Var, value), of arrays and outer tracers
+        self.constants = {}              # id -> (Var, value, x), of arrays and outer tracers
         self.effects = set()
 
     def new_arg(self, aval):
@@ -46,14 +51,13 @@ class JaxprTrace(Trace):
         """The variable or literal that stands for a value in this program."""
         if isinstance(x, Tracer):
             if x._trace is self:
-                return x.var
+                return x.variable
             check_alive(x)
         if is_literable(x):
             return self.literal(x)
-        if not isinstance(x, Tracer):
-            x = as_array(x) if typeof(x).dtype != dtypes.float0 else x
         if id(x) not in self.constants:
-            self.constants[id(x)] = Var(typeof(x)), x    # keeps x alive, so its id stays its own
+            # x is kept as well: as long as it lives, nothing else has its id
+            self.constants[id(x)] = Var(typeof(x)), constant_value(x), x
         return self.constants[id(x)][0]
 
     @staticmethod
@@ -79,14 +83,17 @@ class JaxprTrace(Trace):
     def to_jaxpr(self, outs):
         """The finished program with results `outs`, and the values of its constvars."""
         outvars = [self.to_atom(x) for x in outs]
-        constvars = [var for var, _ in self.constants.values()]
-        consts = [value for _, value in self.constants.values()]
+        constvars = [var for var, _, _ in self.constants.values()]
+        consts = [value for _, value, _ in self.constants.values()]
         jaxpr = Jaxpr(constvars, self.invars, outvars, self.eqns, frozenset(self.effects), self.name)
         return jaxpr, consts
 
 
-# --- The transformation of flat functions ------------------------------------------------------
-# trace_to_jaxpr : ([a] -> [b]) -> [aval] -> (Jaxpr, consts)
+def constant_value(x):
+    return x if isinstance(x, Tracer) or typeof(x).dtype == dtypes.float0 else as_array(x)
+
+
+# --- The transformation of flat functions ---------------------------------------------------------
 
 def trace_to_jaxpr(f, in_avals, name="<function>"):
     """The program of f, a function that returns a list, on arguments of those avals.

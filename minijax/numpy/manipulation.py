@@ -75,7 +75,7 @@ def completed_shape(a, shape):
     shape = canonicalize_shape(shape)
     unknown = [i for i, n in enumerate(shape) if n == -1]
     if len(unknown) > 1:
-        raise ValueError(f"can only specify one unknown axis size with a `-1` value, got {shape}")
+        raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {shape}")
     if not unknown:
         if prod(shape) != a.size:
             raise TypeError(f"cannot reshape array of shape {a.shape} (size {a.size}) into shape "

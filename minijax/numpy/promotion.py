@@ -176,6 +176,7 @@ def promote_args_complex(fun_name, *args):
 def promote_by(promote, fun_name, args):
     check_arraylike(fun_name, *args)
     check_no_float0s(fun_name, *args)
+    args = [x if isinstance(x, _ARRAY_TYPES) else asarray(x) for x in args]
     return promote_shapes(fun_name, *promote(*args))
 
 

@@ -273,10 +273,11 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     a = convert(a, wide)
     squares = squared_distances(a, mean_over(a, axis, where) if mean is None else mean)
     total = sum(squares, axis, keepdims=keepdims, where=where)
-    ddof = ddof if correction is None else correction
-    degrees = lax.sub(count(a, axis, where, keepdims, total), convert(ddof, total.dtype))
-    positive = lax.gt(degrees, const(degrees, 0))
-    return convert(ufuncs.where(positive, lax.div(total, degrees), np.nan), dtype)
+    degrees = ufuncs.subtract(count(a, axis, where, keepdims, total),
+                              ddof if correction is None else correction)
+    # Dividing by NaN rather than by 0: the result is NaN whatever the sum.
+    return convert(ufuncs.divide(total, ufuncs.where(ufuncs.greater(degrees, 0), degrees, np.nan)),
+                   dtype)
 
 
 def variance_dtypes(found, requested):

@@ -171,7 +171,7 @@ def_elementwise_aval(rem_p, REAL)
 # rem(x, y) = x - y trunc(x/y), and trunc moves in steps
 defjvp(rem_p, lambda t, x, y: t,
        lambda t, x, y: mul(t, neg(mul(sign(div(x, y)), floor(abs(div(x, y)))))))
-def_transpose_per_operand(rem_p, lambda ct, x, y: ct, None)
+def_not_linear(rem_p)
 defbroadcasting(rem_p)
 lower_elementwise(rem_p, "rem")
 
@@ -504,7 +504,7 @@ clamp_p.def_abstract_eval(clamp_aval)
 defjvp(clamp_p,
        lambda t, lower, x, upper: where_or_zero(bitwise_and(gt(lower, x), lt(lower, upper)), t),
        lambda t, lower, x, upper: where_or_zero(bitwise_and(gt(x, lower), lt(x, upper)), t),
-       lambda t, lower, x, upper: where_or_zero(lt(upper, x), t))
+       lambda t, lower, x, upper: where_or_zero(lt(upper, max(lower, x)), t))
 def_not_linear(clamp_p)
 defbroadcasting(clamp_p, full=[1])                     # the bounds may be scalars
 lower_elementwise(clamp_p, lambda lower, x, upper: op("min", op("max", lower, x), upper))
