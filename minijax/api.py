@@ -1,7 +1,7 @@
 """Layer: transformations as users call them. Home: 10_numpy. In JAX: jax/_src/api.py.
 
-Each function here flattens pytrees, checks what it was given, calls an interpreter on flat functions
-and puts the pytrees together again.
+Each function here flattens pytrees, checks what it was given, calls an interpreter on flat
+functions and puts the pytrees together again.
 """
 from functools import wraps
 
@@ -59,8 +59,8 @@ def check_tangent(primal, tangent, where):
 def jvp(fun, primals, tangents, has_aux=False):
     """(fun(*primals), its derivative at primals applied to tangents).
 
-    `primals` and `tangents` are tuples (or lists) of pytrees of equal structure. Raises TypeError for
-    trees or dtypes that differ, ValueError for shapes that do.
+    `primals` and `tangents` are tuples (or lists) of pytrees of equal structure. Raises TypeError
+    for trees or dtypes that differ, ValueError for shapes that do.
     """
     check_callable(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
@@ -81,7 +81,7 @@ def jvp(fun, primals, tangents, has_aux=False):
 
 
 def linearize(fun, *primals, has_aux=False):
-    """(fun(*primals), f_lin) with f_lin(*tangents) the derivative at primals, its work done once."""
+    """(fun(*primals), f_lin) where f_lin(*tangents) is the derivative at primals, worked out once."""
     check_callable(fun)
     ps, in_tree = tree_flatten(primals)
     flat, outs, jaxpr, consts, zero_avals, aux = linearize_tree(fun, ps, in_tree, has_aux)
@@ -156,9 +156,9 @@ def cotangent_like(aval, ct):
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """The gradient of a scalar-valued function, as a function of the same arguments.
 
-    Differentiates with respect to the positional arguments `argnums` (an int gives a pytree like that
-    argument, a tuple gives a tuple). With has_aux, `fun` returns (value, aux) and the gradient
-    function (gradient, aux). Raises TypeError for inputs or outputs that have no gradient.
+    Differentiates with respect to the positional arguments `argnums` (an int gives a pytree like
+    that argument, a tuple gives a tuple). With has_aux, `fun` returns (value, aux) and the
+    gradient function (gradient, aux). Raises TypeError for inputs or outputs that have no gradient.
     """
     value_and_grad_f = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
@@ -201,10 +201,11 @@ def check_grad_input(tree, label, holomorphic, allow_int):
         dtype = typeof(check_array(x, where)).dtype
         if holomorphic:
             if not dtypes.issubdtype(dtype, np.complexfloating):
-                raise TypeError(f"{where}: with holomorphic=True inputs must be complex, got {dtype}")
+                raise TypeError(f"{where}: with holomorphic=True inputs must be complex, got "
+                            f"{dtype}")
         elif dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(f"{where}: grad requires real inputs, got {dtype}; for complex functions "
-                            "use holomorphic=True, or vjp directly")
+            raise TypeError(f"{where}: grad requires real inputs, got {dtype}; for complex "
+                            "functions use holomorphic=True, or vjp directly")
         elif not dtypes.issubdtype(dtype, np.floating) and not allow_int:
             raise TypeError(f"{where}: grad requires real- or complex-valued inputs (a floating "
                             f"dtype), got {dtype}; write a float such as 3.0, convert with "
@@ -225,8 +226,8 @@ def check_scalar_output(out, name, holomorphic):
             raise TypeError(f"{name}: with holomorphic=True the output must be complex, got "
                             f"{aval.dtype}")
     elif not dtypes.issubdtype(aval.dtype, np.floating):
-        raise TypeError(f"grad requires real-valued outputs (a floating dtype), but {name} returned "
-                        f"{aval.dtype}; for complex functions use holomorphic=True")
+        raise TypeError(f"grad requires real-valued outputs (a floating dtype), but {name} "
+                        f"returned {aval.dtype}; for complex functions use holomorphic=True")
 
 
 # --- Jacobians ---------------------------------------------------------------------------------
@@ -277,7 +278,7 @@ class PerArg(list):
 
 
 def standard_basis(leaves):
-    """For each leaf, all unit tangents of the flat concatenation of leaves, along a leading axis."""
+    """For each leaf, all unit tangents of the leaves put end to end, along a leading axis."""
     sizes = [typeof(x).size for x in leaves]
     eye = np.eye(sum(sizes))
     blocks = np.split(eye, np.cumsum(sizes)[:-1], axis=1)
@@ -326,8 +327,8 @@ def row_block(rows, k, outs, in_shape):
 def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None):
     """`fun` on a batch of arguments: equal to a loop over their axes, without the loop.
 
-    `in_axes` is an int, None, or a tuple with a pytree prefix of each argument; `out_axes` a prefix of
-    the output. Raises ValueError, naming arguments, axes and sizes, if those don't fit together.
+    `in_axes` is an int, None, or a tuple with a pytree prefix of each argument; `out_axes` a prefix
+    of the output. Raises ValueError, naming arguments, axes and sizes, if those don't fit together.
     """
     check_callable(fun)
     if isinstance(in_axes, list):
@@ -371,8 +372,8 @@ def broadcast_axes(what, axes, tree):
     try:
         return broadcast_prefix(axes, tree, is_leaf=lambda x: x is None)
     except ValueError as error:
-        raise ValueError(f"{what} must be an int, None, or a pytree prefix of the values it is for; "
-                         f"got {axes!r}: {error}") from None
+        raise ValueError(f"{what} must be an int, None, or a pytree prefix of the values it is "
+                         f"for; got {axes!r}: {error}") from None
 
 
 def flatten_axes(what, fun, axes, args, kwargs):
@@ -396,8 +397,8 @@ def mapped_size(fun, args, kwargs, dims, leaves, axis_size):
     if axis_size is not None:
         sizes.add(axis_size)
     if not sizes:
-        raise ValueError(f"vmap of {fun_name(fun)} must have at least one non-None value in in_axes, "
-                         "or an axis_size")
+        raise ValueError(f"vmap of {fun_name(fun)} must have at least one non-None value in "
+                         "in_axes, or an axis_size")
     if len(sizes) > 1:
         raise ValueError(size_mismatch(fun, args, kwargs, dims, axis_size))
     return sizes.pop()
@@ -424,7 +425,7 @@ def size_mismatch(fun, args, kwargs, dims, axis_size):
 # --- Programs ----------------------------------------------------------------------------------
 
 class ShapeDtypeStruct:
-    """Shape and dtype of an array that need not exist; stands for it in `eval_shape` and `lower`."""
+    """Shape and dtype of an array that need not exist, for `eval_shape` and `lower`."""
 
     __slots__ = ("shape", "dtype", "weak_type", "sharding")
 
@@ -473,7 +474,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
 
 
 def eval_shape(fun, *args, **kwargs):
-    """Shapes and dtypes of fun(*args, **kwargs), as ShapeDtypeStructs, without computing anything."""
+    """Shapes and dtypes of fun(*args, **kwargs), as ShapeDtypeStructs; nothing is computed."""
     return make_jaxpr(fun, return_shape=True)(*args, **kwargs)[1]
 
 

@@ -1,9 +1,11 @@
+# Exported from notebooks/08_blocks.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: rule checkers. Home: 08_blocks. In JAX: jax/_src/public_test_util.py (check_grads).
 
 One checker for each kind of rule, none of which needs to be told the right answer: a derivative is
 checked against differences, a transpose against an inner product, a batch rule against a loop. Each
 raises AssertionError with a message that says what is off, and by what factor if there is one.
 """
+
 import itertools
 from contextlib import contextmanager
 
@@ -19,7 +21,22 @@ from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import convert_constvars_jaxpr, eval_jaxpr
 from minijax.rules import AxisData, UndefinedPrimal, Zero, drop, is_zero, not_mapped
 
-# --- Running a primitive -----------------------------------------------------------------------
+__all__ = [
+    "random_numbers", "as_list", "results", "numbers", "during", "name_of_rule", "apply_rule",
+    "operand_name", "result_name", "is_inexact", "inexact_operands", "deviation", "subtractable",
+    "excess_of", "factor_hint", "assert_aval", "assert_count", "check_impl", "check_result_type",
+    "check_abstract_eval", "assert_predicted", "widened", "wide_dtype", "widened_params", "widest",
+    "random_like", "NotDifferentiable", "check_jvp", "tangents_along", "check_tangent_types",
+    "tangent_name", "apply_jvp", "check_primal", "check_direction", "central_differences",
+    "difference", "check_transpose", "random_cotangents", "transposed", "has_cotangent",
+    "linear_part", "is_linear", "check_pairing", "check_inner_products", "inner_product",
+    "BATCH_SIZE", "MAX_COMBINATIONS", "check_batch", "dims_combinations", "example", "check_dims",
+    "compare_batch", "tolerance", "check_lowering", "check_partial_eval", "run_in_two_parts",
+    "checkers", "check_rule",
+]
+
+
+# --- Running a primitive --------------------------------------------------------------------------
 
 def random_numbers():
     return np.random.default_rng(0)        # the same numbers in every check
@@ -79,7 +96,7 @@ def inexact_operands(args):
     return [i for i, x in enumerate(args) if is_inexact(x)]
 
 
-# --- Saying what is off ------------------------------------------------------------------------
+# --- Saying what is off ---------------------------------------------------------------------------
 
 def deviation(got, want, rtol, atol=0.0, where=True):
     """None if `got` equals `want` at the places `where`, else where they differ most, and how."""
@@ -138,7 +155,7 @@ def assert_count(what, found, expected):
         raise AssertionError(f"{what}: expected {expected}, got {len(found)}")
 
 
-# --- impl --------------------------------------------------------------------------------------
+# --- impl -----------------------------------------------------------------------------------------
 
 def check_impl(primitive, args, params=None):
     """The implementation returns NumPy arrays of permitted dtypes and leaves its operands alone.
@@ -168,7 +185,7 @@ def check_result_type(primitive, out):
         raise AssertionError(f"{what} returns {out.dtype}, but x64 is off; did NumPy promote?")
 
 
-# --- abstract_eval -----------------------------------------------------------------------------
+# --- abstract_eval --------------------------------------------------------------------------------
 
 def check_abstract_eval(primitive, args, params=None):
     """The abstract evaluation rule predicts shape, dtype and weak type of the real results."""
@@ -193,7 +210,8 @@ def assert_predicted(what, aval, real, may_be_weak):
         raise AssertionError(f"{what} is weakly typed, although no operand is")
 
 
-# --- jvp: against differences ------------------------------------------------------------------
+# --- jvp: against differences ---------------------------------------------------------------------
+
 # Derivatives of 32-bit programs are hard to see in differences, so operands become 64-bit ones.
 # Only programs inside primitives keep their types, and are checked with larger steps, less strictly.
 
@@ -345,7 +363,7 @@ def difference(low, middle, high, low_nearby, high_nearby, step):
     return central, np.isfinite(central) & (change <= allowed)
 
 
-# --- transpose: an inner product ---------------------------------------------------------------
+# --- transpose: an inner product ------------------------------------------------------------------
 
 def check_transpose(primitive, args, params=None):
     """⟨ct, Lx⟩ = ⟨Lᵀct, x⟩ for each operand in which the primitive is linear, and for all jointly.
@@ -454,7 +472,7 @@ def inner_product(cts, xs):
         return sum(float(np.sum(numbers(ct) * numbers(x)).real) for ct, x in zip(cts, xs))
 
 
-# --- batch: against a loop ---------------------------------------------------------------------
+# --- batch: against a loop ------------------------------------------------------------------------
 
 BATCH_SIZE = 5                # unlike the sizes of axes in samples, so that a mix-up shows
 MAX_COMBINATIONS = 40
@@ -531,7 +549,7 @@ def tolerance(dtype, want=None):
     return 16 * eps, 16 * eps * float(finite)
 
 
-# --- lowering: against impl --------------------------------------------------------------------
+# --- lowering: against impl -----------------------------------------------------------------------
 
 def check_lowering(primitive, args, params=None, compiled=True):
     """The compiled primitive computes what its implementation does, up to rounding.
@@ -553,7 +571,7 @@ def check_lowering(primitive, args, params=None, compiled=True):
             raise AssertionError(f"{result_name(k, outs)}, compiled, {message}")
 
 
-# --- partial_eval: the two parts make the whole ------------------------------------------------
+# --- partial_eval: the two parts make the whole ---------------------------------------------------
 
 def check_partial_eval(primitive, args, params=None):
     """Whatever operands are unknown, running the recorded rest later gives the same results."""
@@ -577,7 +595,7 @@ def run_in_two_parts(primitive, args, params, unknown):
     return [next(rest) if isinstance(y, Tracer) else y for y in outs]
 
 
-# --- One entry for all kinds -------------------------------------------------------------------
+# --- One entry for all kinds ----------------------------------------------------------------------
 
 checkers = {"impl": check_impl, "abstract_eval": check_abstract_eval, "jvp": check_jvp,
             "transpose": check_transpose, "batch": check_batch, "lowering": check_lowering,

@@ -346,17 +346,25 @@ class EvalTrace(Trace):
 
     def process_primitive(self, primitive, args, params):
         rule = primitive.rules.get("impl") or rule_for(primitive, "impl")
-        arrays = [a if type(a) is Array else eval_operand(primitive, a) for a in args]
         if primitive.higher_order:
-            return rule(*arrays, **params)
-        out = run_quietly(rule, [a._value for a in arrays], params)
-        # Only weakly typed operands give weakly typed results, so the usual call skips this.
-        weak = False
-        if "weak_type" in params or True in [a.weak_type for a in arrays]:
-            weak = weak_types_of_results(primitive, arrays, params)
-        if primitive.multiple_results:
-            return [wrap(o, weak and weak[i]) for i, o in enumerate(out)]
-        return wrap(out, weak)
+            return rule(*[eval_operand(primitive, a) for a in args], **params)
+        # One loop over the operands: this is the path of every eager operation.
+        values, weak = [], "weak_type" in params
+        for a in args:
+            if type(a) is not Array:
+                a = eval_operand(primitive, a)
+            weak = a.weak_type or weak
+            values.append(a._value)
+        out = run_quietly(rule, values, params)
+        if weak:
+            return self.weak_results(primitive, out, args, params)
+        return [wrap(o, False) for o in out] if primitive.multiple_results else wrap(out, False)
+
+    def weak_results(self, primitive, out, args, params):
+        """Results some of which may be weakly typed, as only those of weakly typed operands are."""
+        arrays = [eval_operand(primitive, a) for a in args]
+        weak = weak_types_of_results(primitive, arrays, params)
+        return list(map(wrap, out, weak)) if primitive.multiple_results else wrap(out, weak)
 
 
 eval_trace = EvalTrace()

@@ -1,25 +1,34 @@
+# Exported from notebooks/12_jit_inside.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: jit as users call it. Home: 12_jit_inside. In JAX: jax/_src/pjit.py, jax/_src/stages.py.
 
 A call of a jitted function is a look-up: trees, avals, static values and everything else that tracing
 reads make the key; only a new key is traced, and only a new program compiled.
 """
+
 import inspect
 from functools import update_wrapper
 from weakref import WeakKeyDictionary
 
-from minijax.config import config, disable_jit
+from minijax.api import ShapeDtypeStruct, check_callable
 from minijax.array import Array, as_array
 from minijax.avals import typeof
-from minijax.core import Tracer, get_current_trace, eval_trace, rules_epoch
-from minijax.flatten import (FlatFunction, as_index_tuple, fun_name, positional_names, signature_of)
+from minijax.config import config, disable_jit
+from minijax.core import Tracer, eval_trace, get_current_trace, rules_epoch
+from minijax.flatten import FlatFunction, as_index_tuple, fun_name, positional_names, signature_of
 from minijax.higher_order.jit import bind_jit, executable_of
 from minijax.higher_order.programs import memos
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import ClosedJaxpr, convert_constvars_jaxpr, eval_jaxpr
-from minijax.api import ShapeDtypeStruct, check_callable
 from minijax.tree_util import tree_flatten, tree_unflatten
 
-# --- Static arguments --------------------------------------------------------------------------
+__all__ = [
+    "static_positions", "check_static", "static_key", "tagged", "Program", "leaf_key",
+    "programs_of", "JitFunction", "buffers_of", "BoundJit", "jit", "clear_caches", "Traced",
+    "Lowered", "Compiled", "check_arguments",
+]
+
+
+# --- Static arguments -----------------------------------------------------------------------------
 
 def static_positions(fun, static_argnums, static_argnames):
     """Which positions and names are static; each kind is completed from the other by the signature."""
@@ -70,7 +79,7 @@ def tagged(value):
     return value
 
 
-# --- One traced call ---------------------------------------------------------------------------
+# --- What one key leads to ------------------------------------------------------------------------
 
 class Program:
     """What one key leads to: the program, its constants and the tree of its results."""
@@ -108,7 +117,7 @@ def leaf_key(x):
     return aval.shape, aval.dtype, aval.weak_type
 
 
-# --- The jitted function -----------------------------------------------------------------------
+# --- The jitted function --------------------------------------------------------------------------
 
 _programs = WeakKeyDictionary()          # function -> {key -> Program}; shared by jits of one function
 
@@ -260,7 +269,7 @@ def clear_caches():
         memo.clear()
 
 
-# --- Stages ------------------------------------------------------------------------------------
+# --- Stages ---------------------------------------------------------------------------------------
 
 class Traced:
     """A traced call: its program is `jaxpr`."""

@@ -1,7 +1,7 @@
 """Layer: the bridge between users' functions and flat ones. Home: 10_numpy. In JAX: api_util.py.
 
-Interpreters work on flat lists of arrays; users' functions take and return pytrees. Here are the steps
-between the two, and the errors for arguments that don't fit.
+Interpreters work on flat lists of arrays; users' functions take and return pytrees. Here are the
+steps between the two, and the errors for arguments that don't fit.
 """
 import inspect
 import operator
@@ -27,7 +27,7 @@ class FlatFunction:
 
 
 class FlatFunctionWithAux(FlatFunction):
-    """f returns (out, aux); `flat(*leaves)` returns the leaves of out and the traced ones of aux."""
+    """f returns (out, aux); `flat(*leaves)` returns the leaves of out and the tracers of aux."""
 
     def __call__(self, *leaves):
         pair = self.f(*tree_unflatten(self.in_tree, leaves))
@@ -66,7 +66,7 @@ def as_index_tuple(name, nums):
 
 
 def normalise_argnums(name, argnums, n_args, error=ValueError):
-    """Argument numbers counted from the left; `error` for one out of range, ValueError for a pair."""
+    """Argument numbers counted from the left; `error` for one out of range."""
     out = []
     for n in argnums:
         if not -n_args <= n < n_args:

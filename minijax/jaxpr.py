@@ -12,11 +12,11 @@ from minijax.avals import typeof
 from minijax.core import Tracer, rule_for
 
 __all__ = [
-    "Var", "Literal", "JaxprEqn", "Jaxpr", "ClosedJaxpr", "jaxprs_in_params", "open_jaxpr",
-    "eval_jaxpr", "jaxpr_as_fun", "Names", "encode_name", "WIDTH", "jaxpr_lines", "eqn_lines",
-    "printed_params", "name_as_outside", "param_lines", "nested_lines", "param_text",
+    "Var", "Literal", "is_literable", "JaxprEqn", "Jaxpr", "ClosedJaxpr", "jaxprs_in_params",
+    "open_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "Names", "encode_name", "WIDTH", "jaxpr_lines",
+    "eqn_lines", "printed_params", "name_as_outside", "param_lines", "nested_lines", "param_text",
     "JaxprTypeError", "check_jaxpr", "bind_var", "check_atom", "check_eqn", "dce_jaxpr",
-    "convert_constvars_jaxpr", "is_literable",
+    "convert_constvars_jaxpr",
 ]
 
 
@@ -45,6 +45,11 @@ class Literal:
 
     def __repr__(self):
         return f"{np.asarray(self.val).item()}"
+
+
+def is_literable(x):
+    """Whether a constant is small enough to stand in an equation: a known scalar."""
+    return not isinstance(x, Tracer) and np.ndim(x._value if isinstance(x, Array) else x) == 0
 
 
 class JaxprEqn:
@@ -317,10 +322,3 @@ def dce_jaxpr(jaxpr, used_outputs=None):
 def convert_constvars_jaxpr(jaxpr):
     """The program whose constvars have become its first arguments."""
     return jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
-
-
-# --- The staging interpreter ----------------------------------------------------------------------
-
-def is_literable(x):
-    """Whether a constant is small enough to stand in an equation: a known scalar."""
-    return not isinstance(x, Tracer) and np.ndim(x._value if isinstance(x, Array) else x) == 0

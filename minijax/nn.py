@@ -1,7 +1,8 @@
 """Layer: nn. Home: ref_nn. In JAX: jax/_src/nn/functions.py, jax/_src/ops/special.py.
 
-Activation functions and what else networks share. Each is written so that the first-order rules of its
-parts give the right gradient everywhere: a branch that is not taken gets an argument that is harmless.
+Activation functions and what else networks share. Each is written so that the first-order rules of
+its parts give the right gradient everywhere: a branch that is not taken gets an argument that is
+harmless.
 """
 import operator
 
@@ -229,7 +230,8 @@ def logmeanexp(x, axis=None, where=None, keepdims=False):
 
 # --- Normalization and encoding ----------------------------------------------------------------
 
-def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm="fast"):
+def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *,
+                algorithm="fast"):
     """(x - mean) / sqrt(variance + epsilon), the moments being those along the axes if not given.
 
     algorithm 'fast' takes E[x²] - E[x]² for the variance, 'stable' E[(x - E[x])²].
@@ -256,7 +258,8 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
 
     Numbers outside 0 … num_classes - 1 give zeros.
     """
-    num_classes = concrete_or_error(operator.index, num_classes, "The error arose in jax.nn.one_hot "
+    num_classes = concrete_or_error(operator.index, num_classes, "The error arose in "
+                                                                 "jax.nn.one_hot "
                                     "argument `num_classes`.")
     x = jnp.asarray(x)
     dtype = dtypes.default_float_dtype() if dtype is None else dtype

@@ -1,8 +1,10 @@
+# Exported from notebooks/08_blocks.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: rule makers. Home: 08_blocks. In JAX: jax/_src/interpreters/{ad,batching}.py, lax/utils.py.
 
 What the rules of primitives are made of: symbolic zeros, undefined primals, the axis that vmap maps,
 and makers that turn one line of mathematics into a rule. Nothing here names an interpreter.
 """
+
 from functools import reduce
 from typing import NamedTuple
 
@@ -13,7 +15,20 @@ from minijax.array import Array
 from minijax.avals import ShapedArray, typeof
 from minijax.core import primitives
 
-# --- Operations that makers need ---------------------------------------------------------------
+__all__ = [
+    "bind", "broadcast", "broadcast_to", "full_like_aval", "const", "moveaxis", "Zero", "is_zero",
+    "instantiate_zeros", "add_tangents", "UndefinedPrimal", "is_undefined_primal", "shape_of",
+    "defjvp", "sum_of_shares", "defjvp_with_result", "def_no_derivative", "def_not_linear",
+    "deflinear", "defbilinear", "def_transpose_per_operand", "unbroadcast", "not_mapped",
+    "AxisData", "move_batch_axis", "batch_axis_first", "defvectorized", "drop", "defbroadcasting",
+    "align_operands", "align", "elementwise_shape", "check_dtypes", "def_elementwise_aval",
+    "def_shape_aval", "def_elementwise_impl", "arity", "def_checked_impl", "check_operands",
+    "defreducer", "def_batch_along", "defbatch_front", "shift_axes", "deflinear_jointly",
+]
+
+
+# --- Operations that makers need ------------------------------------------------------------------
+
 # They are primitives, and those stand above this layer; so they are looked up by name when used.
 
 def bind(name, *args, **params):
@@ -51,7 +66,7 @@ def moveaxis(x, source, destination):
     return bind("transpose", x, permutation=tuple(permutation))
 
 
-# --- Tangents and cotangents -------------------------------------------------------------------
+# --- Tangents and cotangents ----------------------------------------------------------------------
 
 class Zero:
     """A tangent or cotangent that is zero by construction, kept as a symbol with its aval."""
@@ -111,7 +126,7 @@ def shape_of(x):
     return x.aval.shape if is_undefined_primal(x) else typeof(x).shape
 
 
-# --- Makers of jvp rules -----------------------------------------------------------------------
+# --- Makers of jvp rules --------------------------------------------------------------------------
 
 def defjvp(primitive, *operand_rules):
     """One rule an operand: rule(t, *primals, **params) -> its share of the tangent; None for none."""
@@ -123,6 +138,12 @@ def defjvp(primitive, *operand_rules):
     primitive.def_jvp(jvp)
 
 
+def sum_of_shares(shares, out):
+    # A scalar operand beside a full array has a scalar tangent: give it the result's shape first.
+    shape = typeof(out).shape
+    return reduce(add_tangents, [broadcast_to(t, shape) for t in shares], Zero.like(out))
+
+
 def defjvp_with_result(primitive, *operand_rules):
     """As `defjvp`, for derivatives that reuse the result: rule(t, out, *primals, **params)."""
     def jvp(primals, tangents, **params):
@@ -131,12 +152,6 @@ def defjvp_with_result(primitive, *operand_rules):
                   if rule is not None and not is_zero(t)]
         return out, sum_of_shares(shares, out)
     primitive.def_jvp(jvp)
-
-
-def sum_of_shares(shares, out):
-    # A scalar operand beside a full array has a scalar tangent: give it the result's shape first.
-    shape = typeof(out).shape
-    return reduce(add_tangents, [broadcast_to(t, shape) for t in shares], Zero.like(out))
 
 
 def def_no_derivative(primitive, why="its result moves in steps"):
@@ -150,7 +165,11 @@ def def_no_derivative(primitive, why="its result moves in steps"):
     primitive.def_impossible("transpose", why)
 
 
-# --- Makers for linear primitives --------------------------------------------------------------
+def def_not_linear(primitive):
+    primitive.def_impossible("transpose", "it is linear in no operand")
+
+
+# --- Makers for linear primitives -----------------------------------------------------------------
 
 def deflinear(primitive, transpose):
     """A primitive linear in its one operand: transpose(ct, x, **params) -> cotangent of x."""
@@ -185,27 +204,7 @@ def unbroadcast(ct, x):
     return bind("reduce_sum", ct, axes=tuple(range(len(ct_shape))))
 
 
-def def_not_linear(primitive):
-    primitive.def_impossible("transpose", "it is linear in no operand")
-
-
-def deflinear_jointly(primitive, is_data=lambda i: True):
-    """The jvp rule of a primitive linear in all its data operands at once, such as concatenate.
-
-    The tangents take the operands' places; `is_data(i)` says which operands have tangents (the
-    others are indices). The transpose rule is the primitive's own.
-    """
-    def jvp(primals, tangents, **params):
-        out = primitive.bind(*primals, **params)
-        if all(is_zero(t) for i, t in enumerate(tangents) if is_data(i)):
-            return out, Zero.like(out)
-        moved = [instantiate_zeros(t) if is_data(i) else x
-                 for i, (x, t) in enumerate(zip(primals, tangents))]
-        return out, primitive.bind(*moved, **params)
-    primitive.def_jvp(jvp)
-
-
-# --- Makers of batching rules ------------------------------------------------------------------
+# --- Makers of batching rules ---------------------------------------------------------------------
 
 not_mapped = None
 
@@ -236,6 +235,10 @@ def defvectorized(primitive):
     primitive.def_batch(lambda axis, vals, dims, **params: (primitive.bind(*vals, **params), dims[0]))
 
 
+def drop(shape, axis):
+    return (*shape[:axis], *shape[axis + 1:])
+
+
 def defbroadcasting(primitive, full=()):
     """Batching of an elementwise primitive with several operands of one shape, or scalars.
 
@@ -258,26 +261,6 @@ def align_operands(axis, vals, dims):
     return [align(axis, v, d, dim, shape) for v, d in zip(vals, dims)], dim
 
 
-def defreducer(primitive):
-    """Batching of a reduction over `axes`: axes behind the batch axis move up by one."""
-    def batch(axis, vals, dims, *, axes, **params):
-        (x,), (dim,) = vals, dims
-        moved = tuple([a + (a >= dim) for a in axes])
-        return primitive.bind(x, axes=moved, **params), dim - sum([a < dim for a in moved])
-    primitive.def_batch(batch)
-
-
-def def_batch_along(primitive, name):
-    """Batching of an operation along one axis, its parameter `name`, on operands of one shape."""
-    def batch(axis, vals, dims, /, **params):        # the parameter may be named axis, too
-        dim = next(d for d in dims if d is not not_mapped)
-        moved = [move_batch_axis(axis, d, dim, v) for v, d in zip(vals, dims)]
-        params[name] += params[name] >= dim
-        out = primitive.bind(*moved, **params)
-        return out, [dim] * len(out) if primitive.multiple_results else dim
-    primitive.def_batch(batch)
-
-
 def align(axis, x, src, dst, shape):
     """An operand of an elementwise primitive with its batch axis at `dst` of the unbatched `shape`."""
     rank = typeof(x).ndim
@@ -289,29 +272,44 @@ def align(axis, x, src, dst, shape):
     return moveaxis(x, src, dst)
 
 
-def drop(shape, axis):
-    return (*shape[:axis], *shape[axis + 1:])
+# --- Makers of implementations and types ----------------------------------------------------------
+
+def elementwise_shape(primitive, avals):
+    """The common shape of operands; scalars go with any shape."""
+    shapes = {a.shape for a in avals if a.shape}
+    if len(shapes) > 1:
+        raise TypeError(f"{primitive} got arrays of incompatible shapes: "
+                        f"{', '.join(str(a.shape) for a in avals)}; lax functions want equal shapes "
+                        "or scalars, minijax.numpy broadcasts")
+    return shapes.pop() if shapes else ()
 
 
-def defbatch_front(primitive, shift):
-    """Batching of a primitive whose parameters number axes: the batch axis goes in front.
-
-    shift(size, **params) -> the parameters for operands that have one more axis, of that size,
-    before their own.
-    """
-    def batch(axis, vals, dims, /, **params):        # split has a parameter named axis
-        vals = [batch_axis_first(axis, x, d) for x, d in zip(vals, dims)]
-        out = primitive.bind(*vals, **shift(axis.size, **params))
-        return out, [0] * len(out) if primitive.multiple_results else 0
-    primitive.def_batch(batch)
+def check_dtypes(primitive, avals, accepts):
+    for a in avals:
+        if not any(dtypes.issubdtype(a.dtype, kind) for kind in accepts):
+            names = " or ".join(kind.__name__ for kind in accepts)
+            raise TypeError(f"{primitive} does not accept dtype {a.dtype.name}; it takes {names}")
+    if any(a.dtype != avals[0].dtype for a in avals):
+        raise TypeError(f"{primitive} requires arguments to have the same dtypes, got "
+                        f"{', '.join(a.dtype.name for a in avals)}; convert one of them, or use "
+                        "minijax.numpy, which promotes")
 
 
-def shift_axes(axes):
-    """The same axes after one more has come in front."""
-    return tuple(i + 1 for i in axes)
+def def_elementwise_aval(primitive, accepts, result=None):
+    """Operands of one dtype among `accepts`; the result has it too, or the dtype result(dtype)."""
+    def abstract_eval(*avals, **params):
+        check_dtypes(primitive, avals, accepts)
+        shape = elementwise_shape(primitive, avals)
+        dtype = avals[0].dtype if result is None else np.dtype(result(avals[0].dtype))
+        return ShapedArray(shape, dtype, all([a.weak_type for a in avals]))
+    primitive.def_abstract_eval(abstract_eval)
 
 
-# --- Makers of implementations -----------------------------------------------------------------
+def def_shape_aval(primitive, result_shape):
+    """One operand, and a result that differs in shape only: result_shape(shape, **params)."""
+    primitive.def_abstract_eval(lambda x, **params: x.update(shape=result_shape(x.shape, **params)))
+
+
 # NumPy promotes dtypes and broadcasts shapes that a primitive refuses. So these makers first ask
 # the abstract evaluation rule, about dtypes once, and about shapes only where they differ.
 
@@ -362,39 +360,57 @@ def check_operands(primitive, arrays, params):
         rule(*[ShapedArray(a.shape, a.dtype) for a in arrays], **params)
 
 
-# --- Makers of abstract evaluation rules -------------------------------------------------------
+# --- Makers for axes and for many operands --------------------------------------------------------
 
-def elementwise_shape(primitive, avals):
-    """The common shape of operands; scalars go with any shape."""
-    shapes = {a.shape for a in avals if a.shape}
-    if len(shapes) > 1:
-        raise TypeError(f"{primitive} got arrays of incompatible shapes: "
-                        f"{', '.join(str(a.shape) for a in avals)}; lax functions want equal shapes "
-                        "or scalars, minijax.numpy broadcasts")
-    return shapes.pop() if shapes else ()
-
-
-def check_dtypes(primitive, avals, accepts):
-    for a in avals:
-        if not any(dtypes.issubdtype(a.dtype, kind) for kind in accepts):
-            names = " or ".join(kind.__name__ for kind in accepts)
-            raise TypeError(f"{primitive} does not accept dtype {a.dtype.name}; it takes {names}")
-    if any(a.dtype != avals[0].dtype for a in avals):
-        raise TypeError(f"{primitive} requires arguments to have the same dtypes, got "
-                        f"{', '.join(a.dtype.name for a in avals)}; convert one of them, or use "
-                        "minijax.numpy, which promotes")
+def defreducer(primitive):
+    """Batching of a reduction over `axes`: axes behind the batch axis move up by one."""
+    def batch(axis, vals, dims, *, axes, **params):
+        (x,), (dim,) = vals, dims
+        moved = tuple([a + (a >= dim) for a in axes])
+        return primitive.bind(x, axes=moved, **params), dim - sum([a < dim for a in moved])
+    primitive.def_batch(batch)
 
 
-def def_elementwise_aval(primitive, accepts, result=None):
-    """Operands of one dtype among `accepts`; the result has it too, or the dtype result(dtype)."""
-    def abstract_eval(*avals, **params):
-        check_dtypes(primitive, avals, accepts)
-        shape = elementwise_shape(primitive, avals)
-        dtype = avals[0].dtype if result is None else np.dtype(result(avals[0].dtype))
-        return ShapedArray(shape, dtype, all([a.weak_type for a in avals]))
-    primitive.def_abstract_eval(abstract_eval)
+def def_batch_along(primitive, name):
+    """Batching of an operation along one axis, its parameter `name`, on operands of one shape."""
+    def batch(axis, vals, dims, /, **params):        # the parameter may be named axis, too
+        dim = next(d for d in dims if d is not not_mapped)
+        moved = [move_batch_axis(axis, d, dim, v) for v, d in zip(vals, dims)]
+        params[name] += params[name] >= dim
+        out = primitive.bind(*moved, **params)
+        return out, [dim] * len(out) if primitive.multiple_results else dim
+    primitive.def_batch(batch)
 
 
-def def_shape_aval(primitive, result_shape):
-    """One operand, and a result that differs in shape only: result_shape(shape, **params)."""
-    primitive.def_abstract_eval(lambda x, **params: x.update(shape=result_shape(x.shape, **params)))
+def defbatch_front(primitive, shift):
+    """Batching of a primitive whose parameters number axes: the batch axis goes in front.
+
+    shift(size, **params) -> the parameters for operands that have one more axis, of that size,
+    before their own.
+    """
+    def batch(axis, vals, dims, /, **params):        # split has a parameter named axis
+        vals = [batch_axis_first(axis, x, d) for x, d in zip(vals, dims)]
+        out = primitive.bind(*vals, **shift(axis.size, **params))
+        return out, [0] * len(out) if primitive.multiple_results else 0
+    primitive.def_batch(batch)
+
+
+def shift_axes(axes):
+    """The same axes after one more has come in front."""
+    return tuple(i + 1 for i in axes)
+
+
+def deflinear_jointly(primitive, is_data=lambda i: True):
+    """The jvp rule of a primitive linear in all its data operands at once, such as concatenate.
+
+    The tangents take the operands' places; `is_data(i)` says which operands have tangents (the
+    others are indices). The transpose rule is the primitive's own.
+    """
+    def jvp(primals, tangents, **params):
+        out = primitive.bind(*primals, **params)
+        if all(is_zero(t) for i, t in enumerate(tangents) if is_data(i)):
+            return out, Zero.like(out)
+        moved = [instantiate_zeros(t) if is_data(i) else x
+                 for i, (x, t) in enumerate(zip(primals, tangents))]
+        return out, primitive.bind(*moved, **params)
+    primitive.def_jvp(jvp)

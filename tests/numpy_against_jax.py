@@ -83,7 +83,8 @@ def compare_arrays(ours, theirs, rtol, atol, weak):
 
 
 def agree_transformed(f, *args, differentiable=True, **tolerances):
-    """`agree` on f(library, *args) and on its gradient; and our jit and vmap of it against our f."""
+    """`agree` on f(library, *args) and on its gradient; and our jit and vmap of it against our
+    f."""
     agree(lambda m: f(m, *args), **tolerances)
     if differentiable:
         agree(lambda m: m.grad(lambda *a: weighted_sum(f(m, *a)))(*args), weak=False, **tolerances)
@@ -107,4 +108,5 @@ def flat(out):
 
 
 def weighted_sum(out):
-    return sum((x * np.cos(np.arange(x.size, dtype=x.dtype)).reshape(x.shape)).sum() for x in flat(out))
+    return sum((x * np.cos(np.arange(x.size, dtype=x.dtype)).reshape(x.shape)).sum()
+               for x in flat(out))

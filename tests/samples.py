@@ -168,8 +168,9 @@ elementwise_samples = {
                              for name in ("int32", "uint32", "float32", "int8", "uint16")]
                             + [sample(ints(2, 4, dtype=np.int8), new_dtype=np.dtype("float32"))],
     "copy": unary(also=[*some_ints, bools(2)]),
-    "stop_gradient": unary(),
 }
+
+lax_samples = {"stop_gradient": unary()}        # a primitive of the module lax itself
 
 # --- Reductions, running reductions, sorting ---------------------------------------------------
 
@@ -207,4 +208,5 @@ sorting_samples = {
               for x in (floats(4, 5), tied, ints(4, 5), floats(4, 5, dtype=bfloat16))],
 }
 
-samples = structural_samples | elementwise_samples | reduction_samples | sorting_samples
+samples = (structural_samples | elementwise_samples | lax_samples | reduction_samples
+           | sorting_samples)

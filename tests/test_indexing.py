@@ -23,7 +23,8 @@ def array_index(draw, size, lead):
 @st.composite
 def indices(draw, shape=SHAPE, arrays=True):
     """A valid NumPy index: numbers, slices, new axes, an ellipsis, arrays, masks."""
-    kinds = ["slice", "slice", "int", "new", "ellipsis"] + ["array"] * 2 * arrays + ["mask"] * arrays
+    kinds = ["slice", "slice", "int", "new",
+             "ellipsis"] + ["array"] * 2 * arrays + ["mask"] * arrays
     lead = draw(st.sampled_from([(2,), (3, 2), None])) if arrays else None
     out, axis, used = [], 0, False
     while axis < len(shape) and draw(st.booleans() if len(out) > 2 else st.just(True)):
@@ -107,7 +108,8 @@ def test_updates_are_those_of_ufunc_at(index, name):
 @given(indices(arrays=False))
 def test_setting_values_at_basic_indices(index):
     expected = X.copy()
-    values = -np.arange(1, expected[index].size + 1, dtype=np.float32).reshape(expected[index].shape)
+    values = -np.arange(1, expected[index].size + 1,
+                        dtype=np.float32).reshape(expected[index].shape)
     expected[index] = values
     np.testing.assert_array_equal(np.asarray(mnp.asarray(X).at[index].set(values)), expected)
 
@@ -115,7 +117,8 @@ def test_setting_values_at_basic_indices(index):
 @settings(max_examples=40, deadline=None)
 @given(indices(), st.sampled_from(["clip", "fill", "promise_in_bounds", None]))
 def test_reading_out_of_bounds_is_jaxs(index, mode):
-    far = tuple(i * 3 if isinstance(i, (int, np.ndarray)) and getattr(i, "dtype", None) != bool else i
+    far = tuple(i * 3 if isinstance(i, (int, np.ndarray)) and getattr(i, "dtype", None) != bool
+                else i
                 for i in index)
     if numpy_result(lambda: X[index]) is None:
         return
@@ -132,10 +135,13 @@ INDICES = {
     "None": None, "empty tuple": (), "empty list in tuple": ([],), "list in tuple": ([0, 3],),
     "mask": V > 2, "mask list": ([True, False, True, False, False],), "nested": (None, [1, 2]),
     "float": 1.5, "string": "a", "list": [1, 2], "nested list": [1, [2]], "list with None": [None],
-    "float array": np.array([1.0]), "too many": (1, 2), "two ellipses": (..., ...), "object": object(),
+    "float array": np.array([1.0]), "too many": (1, 2), "two ellipses": (..., ...),
+    "object": object(),
     "dict": {}, "short mask": np.array([True, False]), "2d mask": np.ones((5, 2), bool),
-    "complex": 1j, "float in tuple": (1.0,), "slice of floats": slice(0.5, 2), "tuple of bool": (True, 1),
-    "scalar mask": np.array(True), "reversed": slice(None, None, -2), "step 0": slice(None, None, 0),
+    "complex": 1j, "float in tuple": (1.0,), "slice of floats": slice(0.5, 2),
+    "tuple of bool": (True, 1),
+    "scalar mask": np.array(True), "reversed": slice(None, None, -2),
+    "step 0": slice(None, None, 0),
 }
 
 
@@ -163,7 +169,8 @@ def test_fill_values(dtype):
     agree(lambda m: m.np.ones(3, dtype).at[np.array([1, 5])].get(mode="fill", fill_value=0))
 
 
-@pytest.mark.parametrize("name", ["set", "add", "subtract", "multiply", "mul", "divide", "power", "min",
+@pytest.mark.parametrize("name", ["set", "add", "subtract", "multiply", "mul", "divide", "power",
+                                  "min",
                                   "max"])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "uint8"])
 def test_update_methods(name, dtype):
@@ -209,13 +216,19 @@ def test_shapes_of_updates():
 # --- Transformations -----------------------------------------------------------------------------
 
 READS = {
-    "number": lambda x: x[1], "slices": lambda x: x[1:, ::-2], "new axis": lambda x: x[None, 1:, ..., None],
-    "array": lambda x: x[np.array([0, 2, 0])], "pairs": lambda x: x[np.array([0, 2]), np.array([3, -1])],
-    "mixed": lambda x: x[1:, np.array([[0], [2]])], "mask": lambda x: x[X[:, :, 0] > 20],
+    "number": lambda x: x[1],
+    "slices": lambda x: x[1:, ::-2],
+    "new axis": lambda x: x[None, 1:, ..., None],
+    "array": lambda x: x[np.array([0, 2, 0])],
+    "pairs": lambda x: x[np.array([0, 2]), np.array([3, -1])],
+    "mixed": lambda x: x[1:, np.array([[0], [2]])],
+    "mask": lambda x: x[X[:, :, 0] > 20],
     "fill": lambda x: x.at[np.array([0, 9])].get(mode="fill", fill_value=3.0),
-    "set": lambda x: x.at[1].set(5.0), "add": lambda x: x.at[np.array([0, 0])].add(2.0),
+    "set": lambda x: x.at[1].set(5.0),
+    "add": lambda x: x.at[np.array([0, 0])].add(2.0),
     "multiply": lambda x: x.at[np.array([0, 2])].multiply(3.0, unique_indices=True),
-    "max": lambda x: x.at[np.array([0, 2])].max(20.0), "set out of bounds": lambda x: x.at[7].set(1.0),
+    "max": lambda x: x.at[np.array([0, 2])].max(20.0),
+    "set out of bounds": lambda x: x.at[7].set(1.0),
 }
 
 
@@ -227,13 +240,15 @@ def test_reads_under_transformations(name):
 def test_gradients_of_values_to_set():
     values = np.array([3., 4.], np.float32)
     for update in ("set", "add", "subtract", "min", "max"):
-        agree_transformed(lambda m, v: getattr(m.np.arange(4.).at[np.array([1, 2])], update)(v), values)
+        agree_transformed(lambda m, v: getattr(m.np.arange(4.).at[np.array([1, 2])], update)(v),
+                          values)
 
 
 @pytest.mark.parametrize("index", [2, -1, 7, -9])
 def test_traced_number_as_index(index):
     agree_transformed(lambda m, i: m.np.asarray(V)[i], np.int32(index), differentiable=False)
-    agree_transformed(lambda m, i: m.np.asarray(X)[1:, i, ::-1], np.int32(index), differentiable=False)
+    agree_transformed(lambda m, i: m.np.asarray(X)[1:, i, ::-1], np.int32(index),
+                      differentiable=False)
     agree_transformed(lambda m, i: m.np.asarray(X)[i, i], np.int32(index), differentiable=False)
     agree(lambda m: m.jit(m.grad(lambda x, i: (x[i] ** 2).sum()))(X, index))
 
@@ -267,12 +282,15 @@ ROWS = np.array([[1, -1], [0, 2], [3, 9]], np.int32)
 MASK = M % 3 == 1
 
 FUNCTIONS = {
-    "take": lambda np_: [np_.take(M, np.array([2, -1, 20])), np_.take(M, np.array([0, 5, -1]), axis=0),
-                         np_.take(M, 1, axis=1), np_.take(M, np.array([[7, -9]]), axis=1, mode="clip"),
+    "take": lambda np_: [np_.take(M, np.array([2, -1, 20])),
+                         np_.take(M, np.array([0, 5, -1]), axis=0),
+                         np_.take(M, 1, axis=1), np_.take(M, np.array([[7, -9]]), axis=1,
+                                                          mode="clip"),
                          np_.take(M, np.array([7, -9]), axis=1, mode="wrap"),
                          np_.take(M, np.array([9]), axis=0, fill_value=-1)],
     "take nothing": lambda np_: np_.take(np.zeros((0, 3), np.float32), np.array([0]), axis=0),
-    "take mode": lambda np_: np_.take(M, 1, mode="raise"), "take mode 2": lambda np_: np_.take(M, 1, mode="x"),
+    "take mode": lambda np_: np_.take(M, 1, mode="raise"),
+    "take mode 2": lambda np_: np_.take(M, 1, mode="x"),
     "take out": lambda np_: np_.take(M, 1, out=M),
     "take_along_axis": lambda np_: [np_.take_along_axis(M, ROWS, 1),
                                     np_.take_along_axis(M, ROWS[:1, :], 1),
@@ -286,7 +304,8 @@ FUNCTIONS = {
     "put_along_axis in place": lambda np_: np_.put_along_axis(M, ROWS, 99, 1),
     "put": lambda np_: [np_.put(M, np.array([0, 30]), np.array([5., 6.]), inplace=False),
                         np_.put(M, np.array([0, 30]), 5., mode="clip", inplace=False),
-                        np_.put(M, np.array([0, 30]), np.array([5., 6., 7.]), mode="wrap", inplace=False)],
+                        np_.put(M, np.array([0, 30]), np.array([5., 6., 7.]), mode="wrap",
+                                inplace=False)],
     "put in place": lambda np_: np_.put(M, 1, 1),
     "place": lambda np_: np_.place(M, MASK, np.array([7., 8., 9.]), inplace=False),
     "place sizes": lambda np_: np_.place(M, MASK[0], 1., inplace=False),
@@ -299,16 +318,19 @@ FUNCTIONS = {
     "nonzero of a number": lambda np_: np_.nonzero(5),
     "nonzero size 0": lambda np_: np_.nonzero(MASK, size=0),
     "nonzero empty": lambda np_: np_.nonzero(np.zeros((0, 2)), size=2),
-    "flatnonzero": lambda np_: [np_.flatnonzero(MASK), np_.flatnonzero(MASK, size=9, fill_value=-1)],
+    "flatnonzero": lambda np_: [np_.flatnonzero(MASK),
+                                np_.flatnonzero(MASK, size=9, fill_value=-1)],
     "argwhere": lambda np_: [np_.argwhere(MASK), np_.argwhere(MASK, size=6, fill_value=-1),
                              np_.argwhere(3)],
     "where": lambda np_: [np_.where(MASK), np_.where(MASK, M, 0), np_.where(MASK, 1, 2),
                           np_.where(MASK, size=3, fill_value=1), np_.where(M[:1] > 1, 1, M[:, :1]),
                           np_.where(1, 2, 3.0)],
-    "where one": lambda np_: np_.where(MASK, 1), "where size": lambda np_: np_.where(MASK, 1, 2, size=3),
+    "where one": lambda np_: np_.where(MASK, 1),
+    "where size": lambda np_: np_.where(MASK, 1, 2, size=3),
     "compress": lambda np_: [np_.compress(np.array([True, False, True]), M, axis=0),
                              np_.compress(np.array([True, False, True]), M),
-                             np_.compress(np.array([False, True]), M, axis=1, size=2, fill_value=7)],
+                             np_.compress(np.array([False, True]), M, axis=1, size=2,
+                                          fill_value=7)],
     "compress long": lambda np_: np_.compress(np.array([True] * 5), M, axis=0),
     "extract": lambda np_: [np_.extract(MASK, M), np_.extract(MASK, M, size=6, fill_value=-1)],
     "unravel_index": lambda np_: [np_.unravel_index(np.array([0, 5, 11, 20, -1, -30]), (3, 4)),
@@ -316,20 +338,25 @@ FUNCTIONS = {
     "ravel_multi_index": lambda np_: [
         np_.ravel_multi_index((np.array([0, 2]), np.array([3, 1])), (3, 4)),
         np_.ravel_multi_index((np.array([0, 5]), np.array([3, -1])), (3, 4), mode="clip"),
-        np_.ravel_multi_index((np.array([0, 5]), np.array([3, -1])), (3, 4), mode="wrap", order="F")],
-    "ravel_multi_index bounds": lambda np_: np_.ravel_multi_index((np.array([9]), np.array([0])), (3, 4)),
+        np_.ravel_multi_index((np.array([0, 5]), np.array([3, -1])), (3, 4), mode="wrap",
+                              order="F")],
+    "ravel_multi_index bounds": lambda np_: np_.ravel_multi_index((np.array([9]), np.array([0])),
+                                                                  (3, 4)),
     "ix_": lambda np_: [np_.ix_(np.array([0, 2]), np.array([1, 3])),
                         np_.ix_(np.array([True, False]), np.array([1]))],
     "ix_ rank": lambda np_: np_.ix_(M),
     "diag_indices": lambda np_: [np_.diag_indices(3), np_.diag_indices(2, 3)],
     "diag_indices_from": lambda np_: np_.diag_indices_from(M[:, :3]),
     "diag_indices_from shape": lambda np_: np_.diag_indices_from(M),
-    "tril_indices": lambda np_: [np_.tril_indices(3), np_.tril_indices(3, 1, 4), np_.tril_indices(2, -1)],
-    "triu_indices": lambda np_: [np_.triu_indices(3), np_.triu_indices(3, 1, 4), np_.triu_indices(2, -1)],
+    "tril_indices": lambda np_: [np_.tril_indices(3), np_.tril_indices(3, 1, 4),
+                                 np_.tril_indices(2, -1)],
+    "triu_indices": lambda np_: [np_.triu_indices(3), np_.triu_indices(3, 1, 4),
+                                 np_.triu_indices(2, -1)],
     "tril_indices_from": lambda np_: [np_.tril_indices_from(M), np_.triu_indices_from(M, 1)],
     "mask_indices": lambda np_: np_.mask_indices(3, np_.triu),
     "select": lambda np_: [np_.select([M > 8, M > 4], [M, -M], 1), np_.select([M > 8], [1.5])],
-    "select lengths": lambda np_: np_.select([M > 8], [M, M]), "select none": lambda np_: np_.select([], []),
+    "select lengths": lambda np_: np_.select([M > 8], [M, M]),
+    "select none": lambda np_: np_.select([], []),
     "choose": lambda np_: [np_.choose(np.array([0, 1, 1]), [np.arange(3.), -np.arange(3.)]),
                            np_.choose(np.array([0, 5, -1]), [np.arange(3), 7], mode="wrap"),
                            np_.choose(np.array([0, 5, -1]), [np.arange(3), 7], mode="clip")],
@@ -340,16 +367,20 @@ FUNCTIONS = {
     "delete": lambda np_: [np_.delete(M, 1, axis=0), np_.delete(M, np.array([0, -1]), axis=1),
                            np_.delete(M, slice(1, 3)), np_.delete(M, M[0] > 1, axis=1),
                            np_.delete(M, np.array([0, 0, 2]), axis=1)],
-    "delete unique": lambda np_: np_.delete(M, np.array([-1, 1]), axis=1, assume_unique_indices=True),
+    "delete unique": lambda np_: np_.delete(M, np.array([-1, 1]), axis=1,
+                                            assume_unique_indices=True),
     "delete bounds": lambda np_: [np_.delete(M, np.array([20]), axis=1)],
     "delete number bounds": lambda np_: [np_.delete(M, 20, axis=1)],
     "delete mask size": lambda np_: [np_.delete(M, M[0] > 1, axis=0)],
-    "insert": lambda np_: [np_.insert(M, 1, 7., axis=0), np_.insert(M, np.array([0, 2, 2]), 9., axis=1),
-                           np_.insert(M, slice(0, 4, 2), -1.), np_.insert(M[0], 2, np.array([5., 6.])),
+    "insert": lambda np_: [np_.insert(M, 1, 7., axis=0), np_.insert(M, np.array([0, 2, 2]), 9.,
+                                                                    axis=1),
+                           np_.insert(M, slice(0, 4, 2), -1.),
+                           np_.insert(M[0], 2, np.array([5., 6.])),
                            np_.insert(M, 1, np.arange(3.), axis=1),
                            np_.insert(M[0], np.array([3, 1]), np.array([5., 6.]))],
     "insert dtype": lambda np_: np_.insert(M, 1.5, 1),
-    "mgrid": lambda np_: [np_.mgrid[:3, 1:3], np_.mgrid[0:1:5j], np_.mgrid[:4], np_.mgrid[0:1:3j, :2]],
+    "mgrid": lambda np_: [np_.mgrid[:3, 1:3], np_.mgrid[0:1:5j], np_.mgrid[:4],
+                          np_.mgrid[0:1:3j, :2]],
     "ogrid": lambda np_: [np_.ogrid[:3, 1:3], np_.ogrid[0:1:5j]],
 }
 
@@ -369,7 +400,8 @@ def test_functions_under_transformations():
     agree_transformed(lambda m, x: m.np.select([x > 2, x > 0], [x ** 2, -x]), x)
     agree_transformed(lambda m, x: m.np.delete(x, 1), x)
     agree_transformed(lambda m, x: m.np.insert(x, 1, x[2]), x)
-    agree_transformed(lambda m, x: m.np.piecewise(x, [x < 2, x > 3], [lambda v: v ** 2, 5., lambda v: -v]),
+    agree_transformed(lambda m, x: m.np.piecewise(x, [x < 2, x > 3],
+                                                  [lambda v: v ** 2, 5., lambda v: -v]),
                       x)
     agree(lambda m: m.jit(lambda x: m.np.nonzero(x > 2))(x))
     agree(lambda m: m.jit(lambda i: m.np.delete(m.np.arange(4.), i))(2))

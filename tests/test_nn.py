@@ -1,10 +1,12 @@
-"""minijax.nn against jax.nn: values, dtypes, gradients, and the inputs that are known to go wrong."""
+"""minijax.nn against jax.nn: values, dtypes, gradients, and the inputs that are known to go
+wrong."""
 import numpy as np
 import pytest
 from numpy_against_jax import OURS, agree, agree_transformed
 
 X = np.array([-200., -3.5, -1., -0.3, 0., 0.2, 0.5, 1., 3., 6., 7., 80., 1000.], np.float32)
-ACTIVATIONS = ["identity", "relu", "relu6", "leaky_relu", "elu", "celu", "selu", "sigmoid", "hard_sigmoid",
+ACTIVATIONS = ["identity", "relu", "relu6", "leaky_relu", "elu", "celu", "selu", "sigmoid",
+               "hard_sigmoid",
                "sparse_sigmoid", "log_sigmoid", "soft_sign", "hard_tanh", "softplus", "sparse_plus",
                "squareplus", "silu", "swish", "hard_silu", "hard_swish", "mish", "gelu"]
 
@@ -18,7 +20,8 @@ def test_activations(name):
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
-@pytest.mark.parametrize("x", [1.5, 2, True, np.float16(1.5), np.array([1, -2], np.int8), [1.0]], ids=repr)
+@pytest.mark.parametrize("x", [1.5, 2, True, np.float16(1.5), np.array([1, -2], np.int8), [1.0]],
+                         ids=repr)
 def test_types_of_arguments(name, x):
     agree(lambda m: getattr(m.nn, name)(x), rtol=2e-3)
 
@@ -30,7 +33,8 @@ def test_second_derivatives(name):
 
 
 def test_parameters():
-    for f in (lambda m: m.nn.leaky_relu(X, 0.2), lambda m: m.nn.elu(X, 2.0), lambda m: m.nn.celu(X, 2.0),
+    for f in (lambda m: m.nn.leaky_relu(X, 0.2), lambda m: m.nn.elu(X, 2.0),
+              lambda m: m.nn.celu(X, 2.0),
               lambda m: m.nn.gelu(X, approximate=False), lambda m: m.nn.squareplus(X, 0),
               lambda m: m.vmap(m.grad(lambda x: m.nn.gelu(x, approximate=False)))(X[:11])):
         agree(f, rtol=1e-4)
@@ -68,8 +72,10 @@ def test_softmax(name):
 
 def test_logsumexp():
     agree_transformed(lambda m, x: m.nn.logsumexp(x, axis=-1), M)
-    for kwargs in (dict(), dict(axis=0), dict(axis=(0, 1), keepdims=True), dict(b=np.array([1., 0., 2.])),
-                   dict(axis=1, b=-2.0), dict(axis=1, b=-2.0, return_sign=True), dict(axis=1, where=WHERE),
+    for kwargs in (dict(), dict(axis=0), dict(axis=(0, 1), keepdims=True),
+                   dict(b=np.array([1., 0., 2.])),
+                   dict(axis=1, b=-2.0), dict(axis=1, b=-2.0, return_sign=True),
+                   dict(axis=1, where=WHERE),
                    dict(return_sign=True)):
         agree(lambda m: m.nn.logsumexp(M, **kwargs), rtol=1e-5)
     agree(lambda m: m.nn.logsumexp(np.array([1 + 2j, 3j], np.complex64)), rtol=1e-5)
@@ -101,18 +107,22 @@ def test_guarded_functions():
 def test_standardize():
     agree_transformed(lambda m, x: m.nn.standardize(x), M[::2] + M[0], rtol=1e-3, atol=2e-4)
     x = np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4) ** 2
-    for kwargs in (dict(), dict(axis=0), dict(mean=0.5), dict(variance=2.0), dict(algorithm="stable"),
+    for kwargs in (dict(), dict(axis=0), dict(mean=0.5), dict(variance=2.0),
+                   dict(algorithm="stable"),
                    dict(algorithm="slow"), dict(epsilon=1.0)):
         agree(lambda m: m.nn.standardize(x, **kwargs), rtol=1e-4)
 
 
 def test_one_hot():
-    for args, kwargs in ((([0, 2, 1], 3), {}), (([[0], [5]], 3), dict(axis=0)), ((1, 2), dict(dtype=int)),
-                         (([-1, 3], 3), {}), (([0, 1], 2), dict(axis=1, dtype=bool)), (([0], 2), dict(axis=5))):
+    for args, kwargs in ((([0, 2, 1], 3), {}), (([[0], [5]], 3), dict(axis=0)),
+                         ((1, 2), dict(dtype=int)),
+                         (([-1, 3], 3), {}), (([0, 1], 2), dict(axis=1, dtype=bool)),
+                         (([0], 2), dict(axis=5))):
         agree(lambda m: m.nn.one_hot(np.array(args[0]), args[1], **kwargs))
     agree(lambda m: m.jit(lambda n: m.nn.one_hot(np.array([1]), n))(3))
 
 
 def test_log1mexp():
     agree(lambda m: m.nn.log1mexp(np.array([1e-4, 0.1, 0.6, 0.7, 5., 40.], np.float32)), rtol=1e-5)
-    agree(lambda m: m.vmap(m.grad(m.nn.log1mexp))(np.array([1e-4, 0.1, 0.7, 5.], np.float32)), rtol=1e-4)
+    agree(lambda m: m.vmap(m.grad(m.nn.log1mexp))(np.array([1e-4, 0.1, 0.7, 5.], np.float32)),
+          rtol=1e-4)

@@ -138,12 +138,15 @@ class Page:
         """Go to an address and wait until it is loaded and its mathematics is set."""
         self.events = []
         self.call("Page.navigate", url=url)
-        wait_for(lambda: self.happened("Page.loadEventFired"), f"load of {url}")
+        wait_for(lambda: self.shows(url), f"load of {url}")
         self.evaluate("window.MathJax?.startup ? MathJax.startup.promise.then(() => 1) : 1")
 
-    def happened(self, method):
-        self.evaluate("1")                       # lets waiting events in
-        return any(name == method for name, _ in self.events)
+    def shows(self, url):
+        """Is this the page that is loaded?  (The load event may be that of the page before.)"""
+        try:
+            return self.evaluate(f"document.readyState == 'complete' && location.href == {url!r}")
+        except RuntimeError:                     # the old page went away while it was asked
+            return False
 
     def resize(self, size, mobile):
         width, height = size
@@ -179,7 +182,8 @@ def check_page(page, site, url):
     """What is wrong with one page, as a list of sentences."""
     page.resize(DESK, mobile=False)
     page.open(url)
-    wrong = [f"mathematics is not typeset: {t!r}" for t in page.evaluate(UNSET_MATH)]
+    wrong = [] if page.evaluate("!!document.querySelector('article h1')") else ["has no title"]
+    wrong += [f"mathematics is not typeset: {t!r}" for t in page.evaluate(UNSET_MATH)]
     wrong += [f"an error in mathematics: {t!r}" for t in page.evaluate(BAD_MATH)]
     wrong += [f"a picture is missing: {t}" for t in page.evaluate(BROKEN_IMAGES)]
     wrong += [f"a picture has no description: {t}" for t in page.evaluate(NAMELESS_IMAGES)]
@@ -236,11 +240,16 @@ def pages_of(page, site):
 # --- Pictures -------------------------------------------------------------------------------------
 
 
+STILL = """document.head.append(Object.assign(document.createElement('style'),
+    {textContent: '* { transition: none !important; animation: none !important }'}))"""
+
+
 def save_screenshots(page, url, name, folder):
     """Save one page on a desk and a phone, light and dark."""
     for device, size in (("desk", DESK), ("phone", PHONE)):
         page.resize(size, mobile=device == "phone")
         page.open(url)
+        page.evaluate(STILL)
         for mode in ("light", "dark"):
             page.evaluate(f"document.documentElement.dataset.theme = '{mode}';"
                           f"document.documentElement.dataset.mode = '{mode}'; 1")

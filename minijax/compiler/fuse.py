@@ -6,7 +6,8 @@ results are scalars and never reach memory.
 """
 from math import prod
 
-from minijax.loop_ir import (Axis, AxisValue, Call, Const, InBounds, Load, Nest, Op, Program, Reduce, Store,
+from minijax.loop_ir import (Axis, AxisValue, Call, Const, InBounds, Load, Nest, Op, Program, Quotient,
+                             Reduce, Store,
                              ZERO, all_nodes, axis_index, buffers_read, buffers_written, guard_of,
                              index_maps_of, row_major, strides_of, substitute_index, unflatten)
 
@@ -166,11 +167,25 @@ def inline_views(program):
         else:
             new = rebuild(step, load)
         steps.append(new)
-        if isinstance(new, Nest) and is_view(new) and len(new.body) <= MAX_NODES // 8:
+        if isinstance(new, Nest) and is_view(new) and is_short(new):
             store = new.body[-1]
             if producers.get(store.buffer) is step:
                 views[store.buffer] = new
     return drop_dead(Program(program.inputs, steps, program.outputs, program.eqns))
+
+
+def is_short(nest):
+    """Whether reading through a view is cheap: few nodes, and index maps that can be computed fast."""
+    return len(nest.body) <= MAX_NODES // 8 and all(
+        atoms_in(i) <= MAX_ATOMS for node in nest.body for i in index_maps_of(node))
+
+
+# Quotients of remainders of quotients … double with each reshape between transposes.
+MAX_ATOMS = 12
+
+
+def atoms_in(index):
+    return sum(1 + (atoms_in(a.index) if isinstance(a, Quotient) else 0) for a in index.terms)
 
 
 def drop_dead(program):

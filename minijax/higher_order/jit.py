@@ -1,19 +1,25 @@
+# Exported from notebooks/12_jit_inside.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: a program inside a program. Home: 12_jit_inside. In JAX: jax/_src/pjit.py.
 
 `jit_p` applies a program. Evaluated, it runs the program compiled; transformed, it applies the
 transformed program; so jit nests in every transformation and every transformation in it.
 """
-from minijax.config import disable_jit
+
 from minijax.array import Array
 from minijax.compiler import compile_jaxpr
+from minijax.config import disable_jit
 from minijax.core import Primitive, set_current_trace
-from minijax.higher_order.programs import (batch_jaxpr, jvp_jaxpr, memo_by_jaxpr,
-                                           partial_eval_jaxpr, tracked, transpose_jaxpr)
+from minijax.higher_order.programs import (
+    batch_jaxpr, jvp_jaxpr, memo_by_jaxpr, partial_eval_jaxpr, tracked, transpose_jaxpr,
+)
 from minijax.interpreters.staging import JaxprTrace
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.rules import Zero, is_undefined_primal, is_zero
 
-# --- The primitive -----------------------------------------------------------------------------
+__all__ = ["jit_p", "bind_jit", "executable_of", "run"]
+
+
+# --- The primitive --------------------------------------------------------------------------------
 
 jit_p = Primitive("jit", multiple_results=True, higher_order=True)
 jit_p.def_impossible("lowering", "the compiler puts the inner program in its place")

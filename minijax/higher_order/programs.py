@@ -1,8 +1,10 @@
+# Exported from notebooks/12_jit_inside.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: transformed programs. Home: 12_jit_inside. In JAX: ad.jvp_jaxpr, batching.batch_jaxpr, ….
 
 Rules of primitives that contain programs transform those programs. Each transformation here takes a
 jaxpr without constvars and is memoised: without that, nesting costs 2^depth.
 """
+
 from functools import wraps
 from weakref import WeakKeyDictionary
 
@@ -16,7 +18,13 @@ from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import Var, convert_constvars_jaxpr, eval_jaxpr
 from minijax.rules import UndefinedPrimal, Zero, is_zero
 
-# --- Memoisation -------------------------------------------------------------------------------
+__all__ = [
+    "memos", "memo_by_jaxpr", "closed_program", "as_flat", "tracked", "jvp_jaxpr", "batch_jaxpr",
+    "batched_aval", "partial_eval_jaxpr", "transpose_jaxpr",
+]
+
+
+# --- Memoisation ----------------------------------------------------------------------------------
 
 memos = []
 
@@ -51,8 +59,10 @@ def tracked(mask, values):
     return [v for v, flag in zip(values, mask) if flag]
 
 
-# --- jvp ---------------------------------------------------------------------------------------
-# jvp_jaxpr : (a -> b) -> which tangents are given -> ((a, T a) -> (b, T b)), which tangents come out
+# --- jvp ------------------------------------------------------------------------------------------
+
+# jvp_jaxpr : (a -> b) -> which tangents are given
+#             -> ((a, T a) -> (b, T b)), constants, which tangents come out
 
 @memo_by_jaxpr
 def jvp_jaxpr(jaxpr, given):
@@ -72,8 +82,9 @@ def jvp_jaxpr(jaxpr, given):
     return program, consts, tuple(produced)
 
 
-# --- batching ----------------------------------------------------------------------------------
-# batch_jaxpr : (a -> b) -> axis -> dims -> (batch a -> batch b), where the batch axes are
+# --- Batching -------------------------------------------------------------------------------------
+
+# batch_jaxpr : (a -> b) -> axis -> dims -> (batch a -> batch b), constants, out dims
 
 @memo_by_jaxpr
 def batch_jaxpr(jaxpr, axis, dims):
@@ -94,7 +105,7 @@ def batched_aval(aval, axis, dim):
     return aval.update(shape=(*aval.shape[:dim], axis.size, *aval.shape[dim:]))
 
 
-# --- partial evaluation ------------------------------------------------------------------------
+# --- Partial evaluation ---------------------------------------------------------------------------
 
 @memo_by_jaxpr
 def partial_eval_jaxpr(jaxpr, unknown):
@@ -113,8 +124,10 @@ def partial_eval_jaxpr(jaxpr, unknown):
     return known, consts, later, out_unknown, sources
 
 
-# --- transposition -----------------------------------------------------------------------------
-# transpose_jaxpr : ((r, a) -o b) -> which are linear, which cotangents come -> ((r, CT b) -> CT a)
+# --- Transposition --------------------------------------------------------------------------------
+
+# transpose_jaxpr : ((r, a) -> b, linear in a) -> which are linear, which cotangents come
+#                   -> ((r, CT b) -> CT a), constants, which cotangents come out
 
 @memo_by_jaxpr
 def transpose_jaxpr(jaxpr, linear, given):

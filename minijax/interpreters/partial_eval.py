@@ -1,16 +1,21 @@
+# Exported from notebooks/06_linearize.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: partial evaluation and linearize. Home: 06_linearize. In JAX: interpreters/partial_eval.py.
 
 Do now what depends on known values only, write down the rest. `linearize` is jvp run this way, with
 primals known and tangents unknown.
 """
+
 from minijax.avals import typeof
 from minijax.core import get_current_trace, set_current_trace
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.staging import JaxprTrace
-from minijax.jaxpr import dce_jaxpr, eval_jaxpr
+from minijax.jaxpr import convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr
 from minijax.rules import Zero, is_zero
 
-# --- The trace ---------------------------------------------------------------------------------
+__all__ = ["PartialEvalTrace", "linearize_flat", "apply_linear", "split_jaxpr"]
+
+
+# --- The trace ------------------------------------------------------------------------------------
 
 class PartialEvalTrace(JaxprTrace):
     """Runs a primitive on the parent if all its operands are known; otherwise records it."""
@@ -31,7 +36,8 @@ class PartialEvalTrace(JaxprTrace):
         return super().process_primitive(primitive, args, params)
 
 
-# --- linearize ---------------------------------------------------------------------------------
+# --- linearize ------------------------------------------------------------------------------------
+
 # linearize_flat : ([a] -> [b]) -> [a] -> ([b], Jaxpr : [T a] -o [T b], consts)
 
 def linearize_flat(f, primals, name="<function>"):
@@ -58,26 +64,27 @@ def apply_linear(jaxpr, consts, zero_avals, tangents):
     return [next(outs) if aval is None else Zero(aval) for aval in zero_avals]
 
 
-# --- Splitting a program -----------------------------------------------------------------------
-# split_jaxpr : ((a, b) -> [c]) -> which inputs are unknown -> (a -> (known c, res), (res, b) -> other c)
+# --- Splitting a program --------------------------------------------------------------------------
+
+# split_jaxpr : ((a, b) -> c) -> which inputs are unknown -> (a -> (known c, res), (res, b) -> other c)
 
 def split_jaxpr(jaxpr, unknown):
     """Split a program (without constvars) into what its known inputs decide and the rest.
 
-    Re-traces it with the known inputs on a recording trace and the unknown ones on a PartialEvalTrace
-    above that. A known tracer that the later part uses is a residual. Returns
-    (known program, later program, which results are unknown, number of residuals).
+    Returns (known program, its consts, later program, which results are unknown, number of residuals).
+    The known program returns the known results and then the residuals; the later program takes the
+    residuals and then the unknown inputs.
     """
     known = JaxprTrace(jaxpr.name)
     later = PartialEvalTrace(known, jaxpr.name)
-    args = [(later if u else known).new_arg(v.aval) for v, u in zip(jaxpr.invars, unknown)]
-    with set_current_trace(later):
-        outs = eval_jaxpr(jaxpr, [], *args)
-    out_unknown = [later.is_mine(o) for o in outs]
-    later_jaxpr, residuals = later.to_jaxpr([o for o, u in zip(outs, out_unknown) if u])
-    later_jaxpr = later_jaxpr.replace(constvars=[],
-                                      invars=[*later_jaxpr.constvars, *later_jaxpr.invars])
-    known_outs = [o for o, u in zip(outs, out_unknown) if not u]
-    known_jaxpr, consts = known.to_jaxpr([*known_outs, *residuals])
-    known.end(), later.end()
-    return known_jaxpr, consts, later_jaxpr, out_unknown, len(residuals)
+    try:
+        args = [(later if u else known).new_arg(v.aval) for v, u in zip(jaxpr.invars, unknown)]
+        with set_current_trace(later):
+            outs = eval_jaxpr(jaxpr, [], *args)
+        out_unknown = [later.is_mine(out) for out in outs]
+        later_jaxpr, residuals = later.to_jaxpr([o for o, u in zip(outs, out_unknown) if u])
+        known_outs = [o for o, u in zip(outs, out_unknown) if not u]
+        known_jaxpr, consts = known.to_jaxpr([*known_outs, *residuals])
+    finally:
+        known.end(), later.end()
+    return known_jaxpr, consts, convert_constvars_jaxpr(later_jaxpr), out_unknown, len(residuals)

@@ -95,6 +95,8 @@ def constant_value(x):
 
 # --- The transformation of flat functions ---------------------------------------------------------
 
+# trace_to_jaxpr : ([a] -> [b]) -> [aval] -> (Jaxpr, consts)
+
 def trace_to_jaxpr(f, in_avals, name="<function>"):
     """The program of f, a function that returns a list, on arguments of those avals.
 

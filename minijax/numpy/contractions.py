@@ -1,7 +1,7 @@
 """Layer: numpy. Home: 10_numpy. In JAX: jax/_src/numpy/{tensor_contractions,einsum}.py.
 
-Products that sum: all of them name the axes of two arrays by letters, and `contract` turns names into one
-dot_general. einsum is the same for any number of operands, two at a time.
+Products that sum: all of them name the axes of two arrays by letters, and `contract` turns names
+into one dot_general. einsum is the same for any number of operands, two at a time.
 """
 import operator
 import string
@@ -80,12 +80,14 @@ def sum_others(x, names, needed):
 def check_sizes(a, a_names, b, b_names):
     for n in a_names:
         if n in b_names and a.shape[a_names.index(n)] != b.shape[b_names.index(n)]:
-            raise TypeError(f"sizes of contracted or batch axes differ: {a.shape} and {b.shape}, with "
-                            f"axes named {''.join(map(str, a_names))} and {''.join(map(str, b_names))}")
+            raise TypeError(f"sizes of contracted or batch axes differ: {a.shape} and {b.shape}, "
+                            f"with axes named {''.join(map(str, a_names))} and "
+                            f"{''.join(map(str, b_names))}")
 
 
 def arrange(x, names, wanted):
-    """Axes named `names` in the order `wanted`, which may leave out none; missing ones get size 1."""
+    """Axes named `names` in the order `wanted`, which may leave out none; missing ones get size
+    1."""
     x = lax.transpose(x, [names.index(n) for n in wanted if n in names])
     missing = [i for i, n in enumerate(wanted) if n not in names]
     return lax.expand_dims(x, missing) if missing else x
@@ -103,11 +105,13 @@ def dot(a, b, *, precision=None, preferred_element_type=None):
 
 
 def matmul(a, b, *, precision=None, preferred_element_type=None):
-    """Products of matrices in the last two axes; the axes before broadcast. Vectors lose their axis."""
+    """Products of matrices in the last two axes; the axes before broadcast. Vectors lose their
+    axis."""
     a, b = two_arrays("matmul", a, b)
     for i, x in enumerate((a, b)):
         if x.ndim < 1:
-            raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim 0")
+            raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim "
+                             "0")
     dtype, weak = result_of("matmul", (a, b), preferred_element_type)
     if a.ndim <= 2 and b.ndim <= 2:
         numbers = (((a.ndim - 1,), (0,)), ((), ()))
@@ -164,7 +168,8 @@ def outer(a, b, out=None):
 
 
 def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None):
-    """Sum over pairs of axes: the last `axes` of `a` and first of `b`, or as two lists of axes say."""
+    """Sum over pairs of axes: the last `axes` of `a` and first of `b`, or as two lists of axes
+    say."""
     a, b = two_arrays("tensordot", a, b)
     dtype, weak = result_of("tensordot", (a, b), preferred_element_type)
     out = lax.dot_general(a, b, (paired_axes(a, b, axes), ((), ())), precision=precision,
@@ -260,8 +265,9 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None,
     """Name the axes of arrays by letters; multiply, and sum over the letters that the result lacks.
 
     'ij,jk->ik' is the matrix product; without '->' the result has the letters that occur once, in
-    alphabetical order; '...' stands for axes that broadcast. Operands may also alternate with lists of
-    numbers as names. `optimize` is a strategy of `np.einsum_path`, a path, or False: left to right.
+    alphabetical order; '...' stands for axes that broadcast. Operands may also alternate with lists
+    of numbers as names. `optimize` is a strategy of `np.einsum_path`, a path, or False: left to
+    right.
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.einsum is not supported.")
@@ -304,8 +310,8 @@ def parse_subscripts(subscripts, ranks):
     out_names = expand_ellipsis(output, ellipsis)
     known = {n for term in names for n in term}
     if not set(out_names) <= known or len(set(out_names)) != len(out_names):
-        raise ValueError(f"einsum: output of {subscripts!r} repeats a name or has one that no operand "
-                         "has")
+        raise ValueError(f"einsum: output of {subscripts!r} repeats a name or has one that no "
+                         "operand has")
     return names, out_names
 
 
@@ -317,7 +323,8 @@ def expand_ellipsis(term, ellipsis):
 def names_of(term, rank, subscripts):
     count = rank - len(term.replace("...", ""))
     if count < 0 or count and "..." not in term:
-        raise ValueError(f"einsum: {term!r} in {subscripts!r} does not fit an operand with {rank} axes")
+        raise ValueError(f"einsum: {term!r} in {subscripts!r} does not fit an operand with {rank} "
+                         "axes")
     # The axes of an ellipsis are numbered from behind: -1 is the last one in every operand.
     return expand_ellipsis(term, list(range(-count, 0)))
 

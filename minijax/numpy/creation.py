@@ -1,7 +1,7 @@
-"""Layer: numpy. Home: 10_numpy. In JAX: jax/_src/numpy/{array_constructors,array_creation,scalar_types}.py.
+"""Layer: numpy. Home: 10_numpy. In JAX: jax/_src/numpy/array_creation.py.
 
-Where arrays come from: Python and NumPy values, constants, ranges, triangles and grids. A dtype that
-nobody asked for is 32-bit unless x64 is on; Python scalars make weakly typed arrays.
+Where arrays come from: Python and NumPy values, constants, ranges, triangles and grids. A dtype
+that nobody asked for is 32-bit unless x64 is on; Python scalars make weakly typed arrays.
 """
 import operator
 
@@ -162,8 +162,8 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None):
     """An array of a number, array, buffer, or nested list of those, tracers included.
 
     Without `dtype` the elements' types are promoted; only a Python number alone stays weakly typed.
-    Leading axes of size 1 are added up to `ndmin`. Raises TypeError for elements that are no numbers,
-    ValueError for None and ragged lists, OverflowError for integers that don't fit.
+    Leading axes of size 1 are added up to `ndmin`. Raises TypeError for elements that are no
+    numbers, ValueError for None and ragged lists, OverflowError for integers that don't fit.
     """
     if order not in (None, "K"):
         raise NotImplementedError("only order='K' is implemented")
@@ -185,7 +185,8 @@ def copy(a, order=None):
 
 
 def astype(x, dtype, /, *, copy=False, device=None):
-    """`x` converted to `dtype` (the default float for None): complex to real drops the imaginary part."""
+    """`x` converted to `dtype` (the default float for None): complex to real drops the imaginary
+    part."""
     check_arraylike("astype", x)
     dtype = dtypes.default_float_dtype() if dtype is None else dtype
     dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "astype")
@@ -219,8 +220,8 @@ def dtype_of_host(x):
         return dtypes.scalar_type_to_dtype(int, x)
     kind = getattr(x, "dtype", None) or np.asarray(x).dtype
     if kind != dtypes.float0 and not known_dtype(kind):
-        raise TypeError(f"value {x!r:.80} with dtype {kind} is not a valid array type: only booleans, "
-                        "integers, floats and complex numbers are")
+        raise TypeError(f"value {x!r:.80} with dtype {kind} is not a valid array type: only "
+                        "booleans, integers, floats and complex numbers are")
     return dtypes.canonicalize_dtype(kind)
 
 
@@ -248,7 +249,8 @@ def leaves_of(items):
 
 
 def common_dtype(leaves):
-    """The dtype of an array with such elements. Only one element of each Python type is looked at."""
+    """The dtype of an array with such elements. Only one element of each Python type is looked
+    at."""
     if not leaves:
         return dtypes.default_float_dtype()
     if None in {None if x is None else 0 for x in leaves}:
@@ -278,9 +280,10 @@ def from_dlpack(x, /, *, device=None, copy=None):
 
 
 def fromiter(*args, **kwargs):
-    """Refuse: an iterator yields its elements once, so no function that takes one can be traced twice."""
-    raise NotImplementedError("jnp.fromiter() is not implemented, since iterators have a state; use "
-                              "jnp.asarray(np.fromiter(...))")
+    """Refuse: an iterator yields its elements once, so no function that takes one can be traced
+    twice."""
+    raise NotImplementedError("jnp.fromiter() is not implemented, since iterators have a state; "
+                              "use jnp.asarray(np.fromiter(...))")
 
 
 def fromstring(string, dtype=float, count=-1, *, sep):
@@ -289,7 +292,8 @@ def fromstring(string, dtype=float, count=-1, *, sep):
 
 
 def fromfunction(function, shape, *, dtype=float, **kwargs):
-    """The array of function(i, j, …) for all indices in `shape`; the function sees numbers, by vmap."""
+    """The array of function(i, j, …) for all indices in `shape`; the function sees numbers, by
+    vmap."""
     shape = canonicalize_shape(shape)
     for i in range(len(shape)):
         in_axes = [0 if i == j else None for j in range(len(shape))]
@@ -365,7 +369,8 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None):
     if np.ndim(fill_value) == 0:
         return filled_like("full_like", a, fill_value, dtype, shape)
     shape = np.shape(a) if shape is None else canonicalize_shape(shape)
-    return broadcast_trailing(asarray(fill_value, dtypes.dtype(a if dtype is None else dtype)), shape)
+    return broadcast_trailing(asarray(fill_value, dtypes.dtype(a if dtype is None else dtype)),
+                              shape)
 
 
 def filled_like(name, a, value, dtype, shape):
@@ -402,7 +407,8 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None):
 
 
 def whole_range(given, dtype):
-    """A range of integers as a program can record it, without its elements; None for other ranges."""
+    """A range of integers as a program can record it, without its elements; None for other
+    ranges."""
     if not issubdtype(dtype, np.integer) or not all(x is None or is_int(x) for x in given):
         return None
     start, stop, step = given
@@ -499,7 +505,8 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
 
 
 def exact_ends(x, start, stop, endpoint):
-    """`x` with the ends of its first axis replaced, since powers of logarithms miss them by a little."""
+    """`x` with the ends of its first axis replaced, since powers of logarithms miss them by a
+    little."""
     count = x.shape[0]
     if count == 0 or count == 1 and endpoint is None:
         return x
@@ -563,7 +570,8 @@ def keep_where(name, m, k, inside):
 
 
 def diag(v, k=0):
-    """The k-th diagonal of a matrix, or for a vector the matrix that has it as its k-th diagonal."""
+    """The k-th diagonal of a matrix, or for a vector the matrix that has it as its k-th
+    diagonal."""
     check_arraylike("diag", v)
     v = asarray(v)
     k = concrete_or_error(operator.index, k, "'k' argument of jnp.diag")
@@ -618,8 +626,8 @@ def last_diagonal(a, offset):
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     """The coordinates of a grid: array i holds the i-th coordinate of every point.
 
-    With indexing 'xy' the first coordinate runs along axis 1, with 'ij' along axis 0; `sparse` arrays
-    have size 1 along the other axes.
+    With indexing 'xy' the first coordinate runs along axis 1, with 'ij' along axis 0; `sparse`
+    arrays have size 1 along the other axes.
     """
     check_arraylike("meshgrid", *xi)
     if not copy:
@@ -659,7 +667,8 @@ def vander(x, N=None, increasing=False):
     x = asarray(x)
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array")
-    N = x.shape[0] if N is None else concrete_or_error(operator.index, N, "'N' argument of jnp.vander")
+    N = x.shape[0] if N is None else concrete_or_error(operator.index, N, "'N' argument of "
+                                                                          "jnp.vander")
     if N < 0:
         raise ValueError("N must be nonnegative")
     exponents = lax.iota(x.dtype, N)

@@ -1,9 +1,9 @@
 """Layer: numpy. Home: ref_indexing. In JAX: jax/_src/numpy/indexing.py, jax/_src/ops/scatter.py.
 
-`x[index]` and `x.at[index]` with NumPy's indices. Numbers and slices known while tracing become slice
-and reverse; a traced number becomes dynamic_slice; everything else becomes one gather. An update is a
-scatter over the same plan. Negative indices count from the end; those out of bounds after that are
-clamped when reading and dropped when writing, unless a `mode` says otherwise.
+`x[index]` and `x.at[index]` with NumPy's indices. Numbers and slices known while tracing become
+slice and reverse; a traced number becomes dynamic_slice; everything else becomes one gather. An
+update is a scatter over the same plan. Negative indices count from the end; those out of bounds
+after that are clamped when reading and dropped when writing, unless a `mode` says otherwise.
 """
 import builtins
 import operator
@@ -18,7 +18,8 @@ from minijax import dtypes, lax
 from minijax.array import Array, as_array
 from minijax.core import Tracer, concrete_or_error
 from minijax.errors import NonConcreteBooleanIndexError, TracerIntegerConversionError
-from minijax.numpy.creation import (arange, array, asarray, broadcast_trailing, full, ones_like, zeros,
+from minijax.numpy.creation import (arange, array, asarray, broadcast_trailing, full, ones_like,
+                                    zeros,
                                     zeros_like)
 from minijax.numpy.manipulation import (broadcast_arrays, concatenate, moveaxis, ravel, reshape,
                                         tile_to_size)
@@ -95,8 +96,8 @@ def entry_of(i):
     if isinstance(i, (Array, Tracer, np.ndarray, np.generic, float, complex)) or hasattr(
             i, "__jax_array__"):
         return array_entry(i)
-    raise IndexError("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or "
-                     f"boolean arrays are valid indices. Got {i}")
+    raise IndexError("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer "
+                     f"or boolean arrays are valid indices. Got {i}")
 
 
 def array_entry(i):
@@ -166,8 +167,8 @@ def bounds_of(entry, size):
     try:
         return entry.indices(size)
     except TracerIntegerConversionError:
-        raise IndexError(f"Slice entries must be static integers. Got {entry}; use lax.dynamic_slice "
-                         "for a start that is traced") from None
+        raise IndexError(f"Slice entries must be static integers. Got {entry}; use "
+                         "lax.dynamic_slice for a start that is traced") from None
 
 
 def parse_mask(mask, sizes):
@@ -216,7 +217,8 @@ def take_at(x, index, *, indices_are_sorted=False, unique_indices=False, mode=No
                 and all(e.step in (1, -1) for e in parsed.entries if isinstance(e, Range)):
             return dynamic_slice(x, parsed.entries)
     plan = Plan(x.shape, parsed)
-    return gather_by(plan, x, mode=mode or "promise_in_bounds", fill_value=check_fill_value(fill_value),
+    return gather_by(plan, x, mode=mode or "promise_in_bounds",
+                     fill_value=check_fill_value(fill_value),
                      indices_are_sorted=indices_are_sorted or plan.is_simple,
                      unique_indices=unique_indices or plan.is_simple)
 
@@ -315,8 +317,8 @@ def insert_axes(x, axes):
 class Plan:
     """How `x[index]` is a gather: which indices, which windows of x, and where both go.
 
-    A gather takes, for each place in `batch_shape`, the window of x of `slice_sizes` that starts at the
-    numbers there. The axes of windows that are not dropped are the `offset_dims` of the result.
+    A gather takes, for each place in `batch_shape`, the window of x of `slice_sizes` that starts at
+    the numbers there. The axes of windows that are not dropped are the `offset_dims` of the result.
     """
 
     def __init__(self, shape, index):
@@ -344,7 +346,8 @@ class Plan:
         axis = 0
         for i, e in enumerate(entries):
             if together and i == place:
-                axes = [j for j, f in enumerate(without_new_axes(entries)) if isinstance(f, Numbers)]
+                axes = [j for j, f in enumerate(without_new_axes(entries))
+                        if isinstance(f, Numbers)]
                 self.take_arrays([a.value for a in arrays], axes)
             if isinstance(e, NewAxis):
                 self.take_new_axis()
@@ -459,7 +462,8 @@ def gather_by(plan, x, **options):
 
 # --- Writing -----------------------------------------------------------------------------------
 
-def scatter_at(x, index, values, scatter, *, indices_are_sorted=False, unique_indices=False, mode=None,
+def scatter_at(x, index, values, scatter, *, indices_are_sorted=False, unique_indices=False,
+               mode=None,
                wrap_negative_indices=True):
     """A copy of `x` with `x[index]` updated by `scatter`, one of lax.scatter, lax.scatter_add, …"""
     x, values = asarray(x), as_update(values, x)
@@ -471,9 +475,11 @@ def scatter_at(x, index, values, scatter, *, indices_are_sorted=False, unique_in
     operand, values = promote_dtypes(x, values)
     numbers = plan.dimension_numbers
     numbers = lax.ScatterDimensionNumbers(
-        update_window_dims=numbers["offset_dims"], inserted_window_dims=numbers["collapsed_slice_dims"],
+        update_window_dims=numbers["offset_dims"],
+        inserted_window_dims=numbers["collapsed_slice_dims"],
         scatter_dims_to_operand_dims=numbers["start_index_map"])
-    out = scatter(insert_axes(operand, plan.bool_axes), plan.indices, as_window(plan, values), numbers,
+    out = scatter(insert_axes(operand, plan.bool_axes), plan.indices, as_window(plan, values),
+                  numbers,
                   indices_are_sorted=indices_are_sorted or plan.is_simple,
                   unique_indices=unique_indices or plan.is_simple, mode=mode)
     out = lax.squeeze(out, plan.bool_axes) if plan.bool_axes else out
@@ -506,12 +512,12 @@ def as_window(plan, values):
 class IndexUpdateHelper:
     """`x.at`: with an index, the pure form of NumPy's updates in place.
 
-    `x.at[index].set(v)`, `add`, `subtract`, `multiply`, `divide`, `power`, `min`, `max` return a copy of x
-    with `x[index]` replaced by v or combined with it; repeated indices all count. `apply(f)` applies a
-    function, `get()` reads. Options: `mode` for indices out of bounds is 'promise_in_bounds' (default:
-    reads clamp, writes drop), 'clip', 'drop' or 'fill' (reads give `fill_value`);
-    `wrap_negative_indices=False` makes negative indices out of bounds; `indices_are_sorted` and
-    `unique_indices` are promises.
+    `x.at[index].set(v)`, `add`, `subtract`, `multiply`, `divide`, `power`, `min`, `max` return a
+    copy of x with `x[index]` replaced by v or combined with it; repeated indices all count.
+    `apply(f)` applies a function, `get()` reads. Options: `mode` for indices out of bounds is
+    'promise_in_bounds' (default: reads clamp, writes drop), 'clip', 'drop' or 'fill' (reads give
+    `fill_value`); `wrap_negative_indices=False` makes negative indices out of bounds;
+    `indices_are_sorted` and `unique_indices` are promises.
     """
 
     __slots__ = ("array",)
@@ -580,8 +586,8 @@ class IndexUpdateRef:
     def apply(self, func, **options):
         """Apply an elementwise function to them, as often as their index is repeated.
 
-        The number of repetitions must be known while tracing, unless `unique_indices` says there are
-        none.
+        The number of repetitions must be known while tracing, unless `unique_indices` says there
+        are none.
         """
         x = self.array
         times = scatter_at(zeros_like(x, np.int32), self.index, 1, lax.scatter_add, **options)
@@ -604,8 +610,8 @@ def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indic
          fill_value=None):
     """The elements of `a` at integer `indices` along `axis` (of the flat array if None).
 
-    Indices out of bounds give `fill_value` (default NaN, or the extreme integer) in the default mode
-    'fill', the nearest element in mode 'clip', and wrap around in mode 'wrap'.
+    Indices out of bounds give `fill_value` (default NaN, or the extreme integer) in the default
+    mode 'fill', the nearest element in mode 'clip', and wrap around in mode 'wrap'.
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.take is not supported.")
@@ -633,7 +639,8 @@ def take_mode(mode, indices, size):
     raise ValueError(f"Invalid mode '{mode}' for np.take")
 
 
-def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_negative_indices=None):
+def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *,
+                    wrap_negative_indices=None):
     """arr[i, …, indices[i, …, j, …], …]: one index per place, matched along all other axes.
 
     The other axes broadcast. Modes as those of `take`; with axis=None both arrays are flat.
@@ -692,18 +699,20 @@ def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
         raise ValueError("put_along_axis arguments 'arr' and 'indices' must have same ndim. Got "
                          f"{arr.ndim} and {indices.ndim}.")
     axis = canonicalize_axis(axis, arr.ndim)
-    places = [lax.broadcast_in_dim(lax.iota(np.int32, n), [n if j == i else 1 for j in range(arr.ndim)],
+    places = [lax.broadcast_in_dim(lax.iota(np.int32, n),
+                                   [n if j == i else 1 for j in range(arr.ndim)],
                                    (i,)) for i, n in enumerate(arr.shape)]
     places[axis] = indices
-    updated = arr.at[tuple(places)].set(broadcast_trailing(asarray(values), indices.shape), mode=mode)
+    updated = arr.at[tuple(places)].set(broadcast_trailing(asarray(values), indices.shape),
+                                        mode=mode)
     return reshape(updated, original.shape)
 
 
 def put(a, ind, v, mode=None, *, inplace=True):
     """A copy of `a` with `v`, repeated as needed, at the flat indices `ind`.
 
-    Indices out of bounds are clipped, or wrapped around in mode 'wrap'; negative ones count from the
-    end, but in mode 'clip' they are clipped too.
+    Indices out of bounds are clipped, or wrapped around in mode 'wrap'; negative ones count from
+    the end, but in mode 'clip' they are clipped too.
     """
     refuse_in_place("put", inplace)
     check_arraylike("put", a, ind, v)
@@ -772,13 +781,16 @@ def nonzero(a, *, size=None, fill_value=None):
     mask = a if a.dtype == bool else a != 0
     if size is None:
         known = concrete_or_error(np.asarray, mask, "The size argument of jnp.nonzero must be "
-                                  "statically specified to use jnp.nonzero within JAX transformations.")
+                                  "statically specified to use jnp.nonzero within JAX "
+                                  "transformations.")
         return tuple([as_array(i.astype(np.int32)) for i in np.nonzero(known)])
-    size = concrete_or_error(operator.index, size, "The size argument of jnp.nonzero must be known.")
+    size = concrete_or_error(operator.index, size,
+                             "The size argument of jnp.nonzero must be known.")
     if mask.size == 0 or size == 0:
         return tuple(zeros(size, np.int32) for _ in mask.shape)
     counts = cumsum(ravel(mask).astype(np.int32))
-    return padded_places(mask.shape, counts, size, fill_values_for("nonzero", fill_value, mask.ndim))
+    return padded_places(mask.shape, counts, size, fill_values_for("nonzero", fill_value,
+                                                                   mask.ndim))
 
 
 def fill_values_for(name, fill_value, ndim):
@@ -821,14 +833,16 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
         raise TypeError("Either both or neither of the x and y arguments should be provided to "
                          "jax.numpy.where")
     if size is not None or fill_value is not None:
-        raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
+        raise ValueError("size and fill_value arguments cannot be used in three-term where "
+                         "function.")
     return choose_between(condition, x, y)
 
 
 def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
     """The parts of `a` along `axis` (the flat array if None) where the one-axis condition holds.
 
-    With `size` the condition may be traced; the result has that many parts, filled up with fill_value.
+    With `size` the condition may be traced; the result has that many parts, filled up with
+    fill_value.
     """
     check_arraylike("compress", condition, a, fill_value)
     condition = asarray(condition)
@@ -845,7 +859,8 @@ def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
 
 
 def reduce_any_known(condition):
-    return condition.size and concrete_or_error(bool, reduce_any(condition), "condition of compress")
+    return condition.size and concrete_or_error(bool, reduce_any(condition),
+                                                "condition of compress")
 
 
 def extract(condition, arr, *, size=None, fill_value=0):
@@ -862,13 +877,15 @@ def unravel_index(indices, shape):
     """
     check_arraylike("unravel_index", indices)
     rest = asarray(indices)
-    sizes = canonicalize_shape(concrete_or_error(np.asarray, shape, "shape argument of unravel_index"
+    sizes = canonicalize_shape(concrete_or_error(np.asarray, shape, "shape argument of "
+                                                                    "unravel_index"
                                                  ).tolist())
     out = []
     for n in reversed(sizes):
         rest, place = divmod(rest, n)
         out.append(place)
-    # What is left over says whether the index was out of bounds: -1 are those that count from the end.
+    # What is left over says whether the index was out of bounds: -1 are those that count from the
+    # end.
     return tuple([choose_between(rest > 0, n - 1, choose_between(rest < -1, 0, place))
                   for n, place in zip(sizes, reversed(out))])
 
@@ -876,7 +893,8 @@ def unravel_index(indices, shape):
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     """A tuple of indices into an array of shape `dims` as indices into the flat array.
 
-    Out of bounds: mode 'raise' is an error (the indices must be known), 'wrap' and 'clip' bring them in.
+    Out of bounds: mode 'raise' is an error (the indices must be known), 'wrap' and 'clip' bring
+    them in.
     """
     dims = canonicalize_shape(dims)
     if len(multi_index) != len(dims):
@@ -915,7 +933,8 @@ def ix_(*args):
     for i, a in enumerate(args):
         a = asarray(a)
         if a.ndim != 1:
-            raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shape {a.shape}")
+            raise ValueError("Arguments to jax.numpy.ix_ must be 1-dimensional, got shape "
+                             f"{a.shape}")
         if a.dtype == bool:
             raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented")
         out.append(reshape(a, [a.shape[0] if i == j else 1 for j in range(len(args))]))
@@ -995,7 +1014,8 @@ def select(condlist, choicelist, default=0):
 
 
 def choose(a, choices, out=None, mode="raise"):
-    """choices[a[i]][i] for every place i; choices broadcast. Out of bounds as `ravel_multi_index`."""
+    """choices[a[i]][i] for every place i; choices broadcast. Out of bounds as
+    `ravel_multi_index`."""
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.choose is not supported.")
     check_arraylike("choose", a, *choices)
@@ -1012,7 +1032,8 @@ def stack_first(arrays):
 
 
 def piecewise(x, condlist, funclist, *args, **kw):
-    """f(x) with the function (or number) whose condition is the last to hold; one more is the default."""
+    """f(x) with the function (or number) whose condition is the last to hold; one more is the
+    default."""
     check_arraylike("piecewise", x)
     x = asarray(x)
     conditions = piecewise_conditions(condlist)
@@ -1046,7 +1067,8 @@ def value_of_piece(f, x, args, kw):
 def delete(arr, obj, axis=None, *, assume_unique_indices=False):
     """`arr` without the parts at `obj` (a number, slice, indices or mask) along `axis`.
 
-    The size of the result must be known, so `obj` must be, or its elements are promised to be unique.
+    The size of the result must be known, so `obj` must be, or its elements are promised to be
+    unique.
     """
     check_arraylike("delete", arr)
     arr = ravel(arr) if axis is None else asarray(arr)
@@ -1062,17 +1084,19 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
         return delete_unique(arr, ravel(obj), axis)
     known = concrete_or_error(np.asarray, obj, "'obj' array argument of jnp.delete()")
     if known.dtype != bool and not dtypes.issubdtype(known.dtype, np.integer):
-        raise ValueError(f"np.delete(arr, obj): got obj.dtype={known.dtype}; must be integer or bool.")
+        raise ValueError(f"np.delete(arr, obj): got obj.dtype={known.dtype}; must be integer or "
+                         "bool.")
     if known.dtype == bool and known.shape != (size,):
-        raise ValueError("np.delete(arr, obj): for boolean indices, obj must be one-dimensional with "
-                         f"length matching specified axis; got {known.shape} and {size}.")
+        raise ValueError("np.delete(arr, obj): for boolean indices, obj must be one-dimensional "
+                         f"with length matching specified axis; got {known.shape} and {size}.")
     return take(arr, np.delete(np.arange(size, dtype=np.int32), known), axis=axis)
 
 
 def delete_unique(arr, obj, axis):
     """Skip places that need not be known, but whose number is."""
     size = arr.shape[axis]
-    gone = zeros(size, bool).at[clip(choose_between(obj < 0, obj + size, obj), 0, size - 1)].set(True)
+    gone = zeros(size, bool).at[clip(choose_between(obj < 0, obj + size, obj), 0,
+                                     size - 1)].set(True)
     return take(arr, flatnonzero(~gone, size=size - obj.size), axis=axis)
 
 
@@ -1084,8 +1108,8 @@ def insert(arr, obj, values, axis=None):
     n = a.shape[axis]
     places = arange(*obj.indices(n)) if isinstance(obj, builtins.slice) else array(obj)
     if places.ndim > 1:
-        raise ValueError("jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar; got "
-                         f"{obj}")
+        raise ValueError("jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar; "
+                         f"got {obj}")
     if not dtypes.issubdtype(places.dtype, np.integer):
         if places.size:
             raise ValueError(f"jnp.insert(): index array must be integer typed; got {obj}")

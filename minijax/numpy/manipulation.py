@@ -1,7 +1,7 @@
 """Layer: numpy. Home: 10_numpy. In JAX: jax/_src/numpy/lax_numpy.py.
 
-Functions that move, repeat, join, cut and pad arrays, and the few that combine neighbours: diff, gradient,
-convolve. Each is NumPy's signature over the structural primitives.
+Functions that move, repeat, join, cut and pad arrays, and the few that combine neighbours: diff,
+gradient, convolve. Each is NumPy's signature over the structural primitives.
 """
 import operator
 import re
@@ -83,7 +83,8 @@ def completed_shape(a, shape):
         return shape
     rest = prod(replaced(shape, unknown[0], 1))
     if rest == 0 or a.size % rest:
-        raise TypeError(f"cannot reshape array of shape {a.shape} (size {a.size}) into shape {shape}")
+        raise TypeError(f"cannot reshape array of shape {a.shape} (size {a.size}) into shape "
+                        f"{shape}")
     return replaced(shape, unknown[0], a.size // rest)
 
 
@@ -112,7 +113,8 @@ def matrix_transpose(x, /):
     """`x` with its last two axes swapped."""
     x = one_array("matrix_transpose", x)
     if x.ndim < 2:
-        raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={x.ndim}")
+        raise ValueError("x must be at least two-dimensional for matrix_transpose; got "
+                         f"ndim={x.ndim}")
     return swapaxes(x, -1, -2)
 
 
@@ -130,8 +132,8 @@ def moveaxis(a, source, destination):
     a = one_array("moveaxis", a)
     source, destination = as_axes(source, a.ndim), as_axes(destination, a.ndim)
     if len(source) != len(destination):
-        raise ValueError("Inconsistent number of elements: source and destination must have the same "
-                         f"number of axes, got {len(source)} and {len(destination)}")
+        raise ValueError("Inconsistent number of elements: source and destination must have the "
+                         f"same number of axes, got {len(source)} and {len(destination)}")
     order = [i for i in range(a.ndim) if i not in source]
     for place, axis in sorted(zip(destination, source)):
         order.insert(place, axis)
@@ -260,7 +262,7 @@ def unstack(x, /, *, axis=0):
     """The parts of `x` along an axis: a tuple of arrays without it."""
     x = one_array("unstack", x)
     if x.ndim == 0:
-        raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was passed.")
+        raise ValueError("Unstack requires arrays with rank > 0, not a scalar.")
     axis = canonicalize_axis(axis, x.ndim)
     return tuple([lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis])])
 
@@ -283,7 +285,8 @@ def dstack(tup, dtype=None):
 
 def column_stack(tup):
     """Join columns: vectors become columns, then along axis 1."""
-    columns = [with_leading_axes(a, 2).T if a.ndim < 2 else a for a in arrays_of("column_stack", tup)]
+    columns = [with_leading_axes(a, 2).T if a.ndim < 2 else a
+               for a in arrays_of("column_stack", tup)]
     return concatenate(columns, axis=1)
 
 
@@ -365,9 +368,11 @@ def dsplit(ary, indices_or_sections):
 
 
 def trim_zeros(filt, trim="fb", axis=None):
-    """A known array without the zeros at the front ('f') and back ('b') of the axes (default all)."""
+    """A known array without the zeros at the front ('f') and back ('b') of the axes (default
+    all)."""
     filt = one_array("trim_zeros", filt)
-    known = concrete_or_error(np.asarray, filt, "Error arose in the `filt` argument of trim_zeros()")
+    known = concrete_or_error(np.asarray, filt,
+                              "Error arose in the `filt` argument of trim_zeros()")
     axes = range(filt.ndim) if axis is None else as_axes(axis, filt.ndim)
     for i in axes:
         places = np.flatnonzero(known.any(axis=tuple(j for j in range(filt.ndim) if j != i)))
@@ -401,10 +406,10 @@ def tile_to_size(a, size):
 
 
 def repeat(a, repeats, axis=None, *, total_repeat_length=None):
-    """Every part of `a` along `axis` (flat if None) repeated `repeats` times, a number or one a part.
+    """Every part of `a` along `axis` (flat if None) `repeats` times: a number, or one a part.
 
-    The size of the result must be known: either `repeats` is, or `total_repeat_length` gives it; then
-    parts are cut off, or the last one repeated, to fit.
+    The size of the result must be known: either `repeats` is, or `total_repeat_length` gives it;
+    then parts are cut off, or the last one repeated, to fit.
     """
     check_arraylike("repeat", a)
     a, axis = (ravel(a), 0) if axis is None else (asarray(a), axis)
@@ -412,9 +417,10 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None):
     axis = canonicalize_axis(axis, max(a.ndim, 1))
     if total_repeat_length is not None:
         return repeat_to_length(a, repeats, axis, total_repeat_length)
-    known = concrete_or_error(np.asarray, repeats, "When jit-compiling jnp.repeat, the total number of "
-                              "repeats must be static. To fix this, either specify a static value for "
-                              "`repeats`, or pass a static value to `total_repeat_length`.")
+    known = concrete_or_error(np.asarray, repeats, "When jit-compiling jnp.repeat, the total "
+                                                   "number of "
+                              "repeats must be static. To fix this, either specify a static value "
+                              "for `repeats`, or pass a static value to `total_repeat_length`.")
     a = with_leading_axes(a, 1)
     if known.size == 1:
         return repeat_each(a, int(known.reshape(())), axis)
@@ -429,7 +435,8 @@ def repeat_each(a, count, axis):
 
 
 def repeat_to_length(a, repeats, axis, length):
-    length = concrete_or_error(operator.index, length, "'total_repeat_length' argument of jnp.repeat")
+    length = concrete_or_error(operator.index, length, "'total_repeat_length' argument of "
+                                                       "jnp.repeat")
     a = with_leading_axes(a, 1)
     n = a.shape[axis]
     if n == 0 or length == 0:
@@ -486,8 +493,8 @@ def rot90(m, k=1, axes=(0, 1)):
     """`m` turned by k quarter turns in the plane of two axes, the first towards the second."""
     m = one_array("rot90", m)
     if m.ndim < 2:
-        raise ValueError("rot90 requires its first argument to have ndim at least two, but got first "
-                         f"argument of shape {m.shape}, which has ndim {m.ndim}")
+        raise ValueError("rot90 requires its first argument to have ndim at least two, but got "
+                         f"first argument of shape {m.shape}, which has ndim {m.ndim}")
     first, second = as_axes(axes, m.ndim)
     if first == second:
         raise ValueError("Axes must be different")
@@ -509,7 +516,8 @@ def roll(a, shift, axis=None):
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), a.shape)
     axes = as_axes(axis, a.ndim)
-    shifts = shift if isinstance(shift, (tuple, list)) else [shift] if not np.ndim(shift) else list(shift)
+    shifts = shift if isinstance(shift,
+                                 (tuple, list)) else [shift] if not np.ndim(shift) else list(shift)
     count = broadcast_shapes((len(axes),), (len(shifts),))[0]
     for i, s in zip(axes * (count if len(axes) == 1 else 1),
                     list(shifts) * (count if len(shifts) == 1 else 1)):
@@ -532,16 +540,18 @@ def roll_axis(a, shift, axis):
 
 PAD_OPTIONS = {"constant": {"constant_values"}, "empty": set(), "edge": set(), "wrap": set(),
                "reflect": {"reflect_type"}, "symmetric": {"reflect_type"},
-               "linear_ramp": {"end_values"}, "maximum": {"stat_length"}, "minimum": {"stat_length"},
+               "linear_ramp": {"end_values"}, "maximum": {"stat_length"},
+               "minimum": {"stat_length"},
                "mean": {"stat_length"}, "median": {"stat_length"}}
 
 
 def pad(array, pad_width, mode="constant", **kwargs):
     """`array` with more elements before and after along every axis.
 
-    pad_width is (before, after) for each axis, one pair for all, or one number. Modes: constant (constant_values), edge, reflect and symmetric (reflect_type 'even' or
-    'odd'), wrap, linear_ramp (end_values), maximum, minimum, mean, median (stat_length), empty, or a
-    function of NumPy's kind that returns the padded vector.
+    pad_width is (before, after) for each axis, one pair for all, or one number. Modes: constant
+    (constant_values), edge, reflect and symmetric (reflect_type 'even' or 'odd'), wrap, linear_ramp
+    (end_values), maximum, minimum, mean, median (stat_length), empty, or a function of NumPy's kind
+    that returns the padded vector.
     """
     array = one_array("pad", array)
     widths = pairs_for(pad_width, array.ndim, "pad_width")
@@ -571,8 +581,8 @@ def pairs_for(values, ndim, name):
     except ValueError:
         raise TypeError(f"`{name}` entries must be the same shape: {values}") from None
     if values.shape not in ((ndim, 2), (1, 2), (2,), (1,), ()):
-        raise ValueError(f"jnp.pad: {name} with nd={ndim} has unsupported shape {values.shape}. Valid "
-                         f"shapes are ({ndim}, 2), (1, 2), (2,), (1,), or ().")
+        raise ValueError(f"jnp.pad: {name} with nd={ndim} has unsupported shape {values.shape}. "
+                         f"Valid shapes are ({ndim}, 2), (1, 2), (2,), (1,), or ().")
     return np.broadcast_to(values, (ndim, 2)).tolist()
 
 
@@ -614,7 +624,8 @@ def pad_maker(mode, ndim, options):
         return lambda x, axis, before, after: pad_ramp(x, axis, before, after, ends[axis])
     if mode in STATISTICS:
         lengths = options.get("stat_length")
-        lengths = [(None, None)] * ndim if lengths is None else pairs_for(lengths, ndim, "stat_length")
+        lengths = [(None, None)] * ndim if lengths is None else pairs_for(lengths, ndim,
+                                                                          "stat_length")
         return lambda x, axis, before, after: pad_statistic(x, axis, before, after,
                                                             STATISTICS[mode], lengths[axis])
     return {"edge": pad_edge, "wrap": pad_wrap, "empty": pad_empty}[mode]
@@ -641,7 +652,8 @@ def pad_wrap(x, axis, before, after):
 
 
 def mirror_maker(mode, reflect_type):
-    """Padding by the mirror image at the edge, whose own element counts once if mode is 'reflect'."""
+    """Padding by the mirror image at the edge, whose own element counts once if mode is
+    'reflect'."""
     if reflect_type not in ("even", "odd"):
         raise ValueError(f"reflect_type must be 'even' or 'odd', got {reflect_type!r}")
 
@@ -669,9 +681,11 @@ def pad_mirror(x, axis, count, skip, reflect_type, period=None):
 def pad_ramp(x, axis, before, after, ends):
     """Straight lines from the edges to the end values."""
     first, last = (lax.squeeze(cut(x, *at, axis), (axis,)) for at in ((0, 1), (-1, None)))
-    ramp = lambda end, edge, n: convert(linspace(end, edge, n, endpoint=False, dtype=x.dtype, axis=axis),
+    ramp = lambda end, edge, n: convert(linspace(end, edge, n, endpoint=False, dtype=x.dtype,
+                                                 axis=axis),
                                         x.dtype, x.weak_type)
-    return lax.concatenate([ramp(ends[0], first, before), x, flip(ramp(ends[1], last, after), axis)],
+    return lax.concatenate([ramp(ends[0], first, before), x,
+                            flip(ramp(ends[1], last, after), axis)],
                            axis)
 
 
@@ -685,7 +699,8 @@ def pad_statistic(x, axis, before, after, statistic, lengths):
     if dtypes.issubdtype(x.dtype, np.integer):
         values = [round(v) for v in values]
     low, high = (convert(v, x.dtype, x.weak_type) for v in values)
-    return lax.concatenate([repeat_each(low, before, axis), x, repeat_each(high, after, axis)], axis)
+    return lax.concatenate([repeat_each(low, before, axis), x, repeat_each(high, after, axis)],
+                           axis)
 
 
 def pad_by_function(x, widths, function, kwargs):
@@ -733,8 +748,8 @@ def ediff1d(ary, to_end=None, to_begin=None):
 def gradient(f, *varargs, axis=None, edge_order=None):
     """The derivative of samples along axes by central differences, one-sided at the ends.
 
-    `varargs` are the spacing: one number or vector of coordinates for all axes or for each. An array for
-    one axis, else a list.
+    `varargs` are the spacing: one number or vector of coordinates for all axes or for each. An
+    array for one axis, else a list.
     """
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
@@ -762,8 +777,8 @@ def gradient_along(a, h, axis):
         inner = (part(a, 2, None) - part(a, 0, -2)) * 0.5 / h
         return lax.concatenate([first / h, inner, last / h], axis)
     if h.shape[0] != a.shape[axis]:
-        raise ValueError("Spacing arrays must have the same length as the dimension along which the "
-                         "gradient is calculated.")
+        raise ValueError("Spacing arrays must have the same length as the dimension along which "
+                         "the gradient is calculated.")
     h = diff(lax.broadcast_in_dim(h, [h.size if i == axis else 1 for i in range(a.ndim)], (axis,)),
              axis=axis)
     left, right = part(h, 0, -1), part(h, 1, None)
@@ -838,7 +853,8 @@ def conv_operands(name, a, v, preferred_element_type):
     if np.ndim(a) != 1 or np.ndim(v) != 1:
         raise ValueError(f"{name}() only support 1-dimensional inputs.")
     if not np.size(a) or not np.size(v):
-        raise ValueError(f"{name}: inputs cannot be empty, got shapes {np.shape(a)} and {np.shape(v)}.")
+        raise ValueError(f"{name}: inputs cannot be empty, got shapes {np.shape(a)} and "
+                         f"{np.shape(v)}.")
     return (promote_dtypes_inexact if preferred_element_type is None else promote_dtypes)(a, v)
 
 
@@ -858,7 +874,8 @@ def sliding_dot(name, x, y, mode, precision, preferred_element_type):
 # --- Applying functions to parts ---------------------------------------------------------------
 
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
-    """func1d of every vector of `arr` along an axis; the axes of its result take that axis's place."""
+    """func1d of every vector of `arr` along an axis; the axes of its result take that axis's
+    place."""
     arr = one_array("apply_along_axis", arr)
     axis = canonicalize_axis(axis, arr.ndim)
     function = lambda vector: func1d(vector, *args, **kwargs)
@@ -873,7 +890,8 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
     """`pyfunc` on arrays: the function of one item, over all leading axes, which broadcast.
 
     `signature` such as '(n,m),(m)->(n)' says which last axes make up an item; without it items are
-    numbers. Arguments in `excluded` (positions or names) are passed as they are. Keyword arguments too.
+    numbers. Arguments in `excluded` (positions or names) are passed as they are. Keyword arguments
+    too.
     """
     names = None if signature is None else parse_signature(signature)
 
@@ -884,7 +902,8 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
 
         def item_function(*items):
             rest = iter(items)
-            return pyfunc(*[kept[i] if i in kept else next(rest) for i in range(len(args))], **kwargs)
+            return pyfunc(*[kept[i] if i in kept else next(rest) for i in range(len(args))],
+                          **kwargs)
         check_arraylike("vectorize", *mapped)
         return map_items(item_function, [asarray(a) for a in mapped], names, signature)
     return vectorized
@@ -893,10 +912,12 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
 def parse_signature(signature):
     """'(n,m),(m)->(n)' as names of axes: [['n', 'm'], ['m']], [['n']]."""
     sides = signature.replace(" ", "").split("->")
-    if len(sides) != 2 or not all(re.fullmatch(r"\((\w+(,\w+)*)?\)(,\((\w+(,\w+)*)?\))*", s) or not s
+    if len(sides) != 2 or not all(re.fullmatch(r"\((\w+(,\w+)*)?\)(,\((\w+(,\w+)*)?\))*", s)
+                                  or not s
                                   for s in sides):
         raise ValueError(f"not a valid gufunc signature: {signature}")
-    return [[[n for n in term.split(",") if n] for term in re.findall(r"\(([\w,]*)\)", s)] for s in sides]
+    return [[[n for n in term.split(",") if n] for term in re.findall(r"\(([\w,]*)\)", s)]
+            for s in sides]
 
 
 def map_items(function, arrays, names, signature):
@@ -910,7 +931,8 @@ def map_items(function, arrays, names, signature):
     loops = [a.shape[:a.ndim - len(term)] for a, term in zip(arrays, in_names)]
     shape = broadcast_shapes(*loops)
     used = [{len(shape) - len(loop) + i for i, n in enumerate(loop) if n != 1} for loop in loops]
-    items = [lax.squeeze(a, [i for i, n in enumerate(loop) if n == 1]) for a, loop in zip(arrays, loops)]
+    items = [lax.squeeze(a, [i for i, n in enumerate(loop) if n == 1]) for a,
+             loop in zip(arrays, loops)]
     mapped = checked(function, out_names, sizes, signature)
     units = [i for i in range(len(shape)) if not any(i in axes for axes in used)]
     for i in reversed(range(len(shape))):
@@ -926,8 +948,8 @@ def check_item_axes(a, term, sizes, signature):
                          f"dimensions {term} of the signature {signature}")
     for name, n in zip(term, a.shape[a.ndim - len(term):]):
         if sizes.setdefault(name, n) != n:
-            raise ValueError(f"inconsistent size for core dimension {name!r}: {n} vs {sizes[name]}, "
-                             f"signature {signature}")
+            raise ValueError(f"inconsistent size for core dimension {name!r}: {n} vs "
+                             f"{sizes[name]}, signature {signature}")
 
 
 def checked(function, out_names, sizes, signature):
@@ -943,8 +965,8 @@ def checked(function, out_names, sizes, signature):
                             f"{len(outs)}")
         for x, term in zip(outs, out_names):
             if np.ndim(x) != len(term):
-                raise ValueError(f"output shape {np.shape(x)} does not match core dimensions {term} of "
-                                 f"the signature {signature}")
+                raise ValueError(f"output shape {np.shape(x)} does not match core dimensions "
+                                 f"{term} of the signature {signature}")
             check_item_axes(asarray(x), term, dict(sizes), signature)
         return out
     return of_items

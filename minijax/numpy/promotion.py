@@ -1,7 +1,7 @@
 """Layer: numpy. Home: 10_numpy. In JAX: jax/_src/numpy/util.py.
 
-What happens to operands before a primitive sees them: they are checked, joined in the dtype lattice and
-broadcast to one shape. Primitives do none of this; `minijax.numpy` does all of it here.
+What happens to operands before a primitive sees them: they are checked, joined in the dtype lattice
+and broadcast to one shape. Primitives do none of this; `minijax.numpy` does all of it here.
 """
 import numpy as np
 
@@ -21,7 +21,7 @@ def is_arraylike(x):
 
 
 def check_arraylike(fun_name, *args):
-    """Raise TypeError, naming the function and the position, unless all arguments are array-like."""
+    """Raise TypeError, naming the function and the position, unless all are array-like."""
     for position, x in enumerate(args):
         if not is_arraylike(x):
             raise TypeError(f"{fun_name} requires ndarray or scalar arguments, got {type(x)} "
@@ -30,13 +30,13 @@ def check_arraylike(fun_name, *args):
 
 def check_no_float0s(fun_name, *args):
     """Raise TypeError if an argument is the tangent of an integer, which holds nothing."""
-    if any(is_float0(x) for x in args):
-        raise TypeError(f"{fun_name} was called with a float0 array. Such arrays are derivatives with "
-                        "respect to integers; they hold no numbers, so nothing can be computed from "
-                        "them. np.zeros_like(x, float) makes an array of zeros of the same shape.")
+    if any(holds_float0(x) for x in args):
+        raise TypeError(f"{fun_name} was called with a float0 array. Such arrays are derivatives by "
+                        "integers; they hold no numbers, so nothing can be computed from them. "
+                        "np.zeros_like(x, float) makes an array of zeros of the same shape.")
 
 
-def is_float0(x):
+def holds_float0(x):
     dtype = getattr(x, "dtype", None)
     return isinstance(dtype, np.dtype) and dtype.kind == "V" and dtype == dtypes.float0
 
@@ -181,8 +181,8 @@ def promote_by(promote, fun_name, args):
 
 
 # --- The usual cases ---------------------------------------------------------------------------
-# Most calls have one Array, two of the same type, or an Array and a Python number. What follows gives for
-# those what `promote_by` would, in a tenth of the time.
+# Most calls have one Array, two of the same type, or an Array and a Python number. For those,
+# what follows gives what `promote_by` would, in a tenth of the time.
 
 # Python type -> kinds of dtype that such a number takes on
 _ABSORBED_BY = {int: "iufc", float: "fc", complex: "c"}

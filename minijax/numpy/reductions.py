@@ -420,7 +420,8 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=Non
     """As `var`, without NaN."""
     check_no_out("nanvar", out)
     a = ensure_arraylike("nanvar", a)
-    return var(a, axis, dtype, None, ddof, keepdims, where=present(a, where), mean=mean)
+    return var(without_nan("nanvar", a, 0), axis, dtype, None, ddof, keepdims,
+               where=present(a, where), mean=mean)
 
 
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
@@ -587,7 +588,8 @@ def of_sorted_rows(rows, q, method, weights, skip_nan):
         return by_inverted_cdf(rows, q, weights, skip_nan)
     ordered = lax.sort(rows, dimension=-1)           # NaN goes last
     missing = sum(isnan(ordered), axis=-1)
-    size = lax.sub(const(missing, rows.shape[-1]), missing if skip_nan else const(missing, 0))
+    size = lax.full_like(missing, rows.shape[-1])
+    size = lax.sub(size, missing) if skip_nan else size
     position = position_of(q, lax.convert_element_type(size, rows.dtype))
     value = between(ordered, position, method)
     bad = lax.eq(size, const(size, 0)) if skip_nan else lax.gt(missing, const(missing, 0))

@@ -1,7 +1,8 @@
 """Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/{sorting,setops}.py.
 
-Sorting, searching what is sorted, counting into bins, and sets. The sizes of results must be known while
-tracing: where values decide, arrays must be known, or a `size` says how many elements to return.
+Sorting, searching what is sorted, counting into bins, and sets. The sizes of results must be known
+while tracing: where values decide, arrays must be known, or a `size` says how many elements to
+return.
 """
 import operator
 from math import prod
@@ -28,8 +29,8 @@ from minijax.primitives.structural import canonicalize_axis
 
 def to_sort(name, a, axis, kind, order):
     if kind is not None:
-        raise TypeError(f"'kind' argument to {name} is not supported. Use stable=True or stable=False "
-                        "to specify sort stability.")
+        raise TypeError(f"'kind' argument to {name} is not supported. Use stable=True or "
+                        "stable=False to specify sort stability.")
     if order is not None:
         raise TypeError(f"'order' argument to {name} is not supported.")
     check_arraylike(name, a)
@@ -78,7 +79,8 @@ def sort_complex(a):
 
 
 def partition(a, kth, axis=-1):
-    """`a` with the kth smallest along an axis at its place, smaller ones before it, in some order."""
+    """`a` with the kth smallest along an axis at its place, smaller ones before it, in some
+    order."""
     places, a, axis = partition_places("partition", a, kth, axis)
     return lax.sort(a, dimension=axis)
 
@@ -105,13 +107,13 @@ def partition_places(name, a, kth, axis):
 def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     """Where to insert `v` into the sorted vector `a` to keep it sorted.
 
-    side 'left': before equal elements, 'right': behind them. `sorter` are indices that sort `a`. All
-    methods ('scan', 'scan_unrolled', 'sort', 'compare_all') give the same; here they are one.
+    side 'left': before equal elements, 'right': behind them. `sorter` are indices that sort `a`.
+    All methods ('scan', 'scan_unrolled', 'sort', 'compare_all') give the same; here they are one.
     """
     check_arraylike("searchsorted", a, v)
     if side not in ("left", "right"):
-        raise ValueError(f"{side!r} is an invalid value for keyword 'side'. Expected one of ['left', "
-                         "'right'].")
+        raise ValueError(f"{side!r} is an invalid value for keyword 'side'. Expected one of "
+                         "['left', 'right'].")
     if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
         raise ValueError(f"{method!r} is an invalid value for keyword 'method'.")
     a, v = asarray(a), asarray(v)
@@ -125,7 +127,8 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
 
 
 def binary_search(a, v, side):
-    """Halve the interval [low, high) that holds the answer, as often as the length of `a` asks for."""
+    """Halve the interval [low, high) that holds the answer, as often as the length of `a` asks
+    for."""
     n = a.shape[0]
     low, high = full_like(v, 0, np.int32), full_like(v, n, np.int32)
     for _ in range(n.bit_length()):
@@ -165,8 +168,8 @@ def digitize(x, bins, right=False, *, method=None):
 def interp(x, xp, fp, left=None, right=None, period=None):
     """Linear interpolation at `x` between the points (xp, fp), xp rising.
 
-    Outside: `left` and `right`, by default the first and last fp; 'extrapolate' continues the line. With
-    `period` the points repeat.
+    Outside: `left` and `right`, by default the first and last fp; 'extrapolate' continues the line.
+    With `period` the points repeat.
     """
     check_arraylike("interp", x, xp, fp)
     if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:
@@ -213,8 +216,8 @@ def between_points(x, xp, fp):
 def bincount(x, weights=None, minlength=0, *, length=None):
     """How often each number occurs in a vector of integers, or the sum of its weights.
 
-    Negative numbers count as 0. The result has `length` places, larger numbers being dropped; without
-    it `x` must be known, and the result is as long as needed, but at least `minlength`.
+    Negative numbers count as 0. The result has `length` places, larger numbers being dropped;
+    without it `x` must be known, and the result is as long as needed, but at least `minlength`.
     """
     check_arraylike("bincount", x)
     x = asarray(x)
@@ -223,10 +226,12 @@ def bincount(x, weights=None, minlength=0, *, length=None):
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
-    minlength = concrete_or_error(operator.index, minlength, "'minlength' argument of jnp.bincount.")
+    minlength = concrete_or_error(operator.index, minlength,
+                                  "'minlength' argument of jnp.bincount.")
     if length is None:
         known = concrete_or_error(np.asarray, x, "The error occurred because of argument 'x' of "
-                                  "jnp.bincount. To avoid this error, pass a static `length` argument.")
+                                  "jnp.bincount. To avoid this error, pass a static `length` "
+                                  "argument.")
         length = max(minlength, int(known.max(initial=-1)) + 1, int(known.size > 0))
     length = concrete_or_error(operator.index, length, "'length' argument of jnp.bincount.")
     if weights is not None and np.shape(weights) != x.shape:
@@ -236,7 +241,8 @@ def bincount(x, weights=None, minlength=0, *, length=None):
 
 
 def histogram_bin_edges(a, bins=10, range=None, weights=None):
-    """The edges of `bins` equal bins over `range`, by default that of `a`; or `bins` if these are edges."""
+    """The edges of `bins` equal bins over `range`, by default that of `a`; or `bins` if these are
+    edges."""
     if isinstance(bins, str):
         raise NotImplementedError("string values for `bins` not implemented.")
     check_arraylike("histogram_bin_edges", a, bins)
@@ -282,22 +288,24 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
            equal_nan=True, size=None, fill_value=None, sorted=True):
     """The distinct elements of `ar` in order, or the distinct parts along `axis`.
 
-    Optionally also the index of each one's first occurrence, the index of the result for each element of
-    `ar`, and counts. With `size` the result has that many, filled up with `fill_value` (default: the
-    smallest).
+    Optionally also the index of each one's first occurrence, the index of the result for each
+    element of `ar`, and counts. With `size` the result has that many, filled up with `fill_value`
+    (default: the smallest).
     """
     check_arraylike("unique", ar)
     ar = asarray(ar)
     if size is None:
-        ar = concrete_or_error(asarray, ar, "The error arose for the first argument of jnp.unique(). "
+        ar = concrete_or_error(asarray, ar, "The error arose for the first argument of "
+                                            "jnp.unique(). "
                                + SIZE_HINT)
     else:
-        size = concrete_or_error(operator.index, size, "'size' argument of jnp.unique(). " + SIZE_HINT)
+        size = concrete_or_error(operator.index, size, "'size' argument of jnp.unique(). "
+                                 + SIZE_HINT)
     shape = ar.shape
     flat, along = (ravel(ar), 0) if axis is None else (ar, canonicalize_axis(axis, ar.ndim))
     if flat.shape[along] == 0 and size and fill_value is None:
-        raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must "
-                         "be specified")
+        raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value "
+                         "must be specified")
     out = Distinct(moveaxis(flat, along, 0), equal_nan, size)
     results = [moveaxis(out.values(fill_value), 0, along)]
     if return_index:
@@ -311,7 +319,8 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
 
 
 class Distinct:
-    """The distinct rows of `x`: `order` sorts the rows, `first` marks the first of each kind in it."""
+    """The distinct rows of `x`: `order` sorts the rows, `first` marks the first of each kind in
+    it."""
 
     def __init__(self, x, equal_nan, size):
         if dtypes.issubdtype(x.dtype, np.complexfloating):
@@ -342,7 +351,8 @@ class Distinct:
     def inverse(self):
         if not self.sorted.size:
             return zeros(self.rows, np.int32)
-        return zeros(self.rows, np.int32).at[self.order].set(cumsum(self.first.astype(np.int32)) - 1)
+        return zeros(self.rows,
+                     np.int32).at[self.order].set(cumsum(self.first.astype(np.int32)) - 1)
 
     def counts(self):
         if not self.sorted.size:
@@ -415,7 +425,8 @@ def unique_values(x, /, *, size=None, fill_value=None):
 # --- Sets --------------------------------------------------------------------------------------
 
 def known_vector(x, name):
-    return ravel(concrete_or_error(asarray, asarray(x), f"The error arose in {name}(). " + SIZE_HINT))
+    return ravel(concrete_or_error(asarray, asarray(x), f"The error arose in {name}(). "
+                                   + SIZE_HINT))
 
 
 def isin(element, test_elements, assume_unique=False, invert=False, *, method="auto"):
@@ -442,7 +453,8 @@ def union1d(ar1, ar2, *, size=None, fill_value=None):
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None, fill_value=None):
-    """The sorted distinct elements that are in both arrays; optionally their first indices in each."""
+    """The sorted distinct elements that are in both arrays; optionally their first indices in
+    each."""
     check_arraylike("intersect1d", ar1, ar2)
     ar1, ar2 = (ravel(x) for x in promote_dtypes(asarray(ar1), asarray(ar2)))
     if size is None:
@@ -480,7 +492,8 @@ def default_filler(first, common, fill_value):
 
 
 def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
-    """The sorted distinct elements of ar1 that are not in ar2 (as they come, if `assume_unique`)."""
+    """The sorted distinct elements of ar1 that are not in ar2 (as they come, if
+    `assume_unique`)."""
     check_arraylike("setdiff1d", ar1, ar2)
     ar1, ar2 = ravel(ar1), ravel(ar2)
     if size is None:

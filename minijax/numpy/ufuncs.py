@@ -70,8 +70,6 @@ true_divide = binary("true_divide", lax.div, promote_args_inexact,
                      "x / y, elementwise; floating even for integers.")
 maximum = binary("maximum", lax.max, promote_args, "The larger of x and y; NaN if either is NaN.")
 minimum = binary("minimum", lax.min, promote_args, "The smaller of x and y; NaN if either is NaN.")
-arctan2 = binary("arctan2", lax.atan2, promote_args_inexact,
-                 "The angle of the point (y, x), first argument y, in [-π, π].")
 float_power = binary("float_power", lax.pow, promote_args_inexact,
                      "x to the power y, floating even for integers.")
 nextafter = binary("nextafter", lax.nextafter, promote_args_inexact,
@@ -86,8 +84,21 @@ not_equal = binary("not_equal", lax.ne, promote_args, "Whether x ≠ y, elementw
 divide = true_divide
 bitwise_not = bitwise_invert = invert
 bitwise_left_shift = left_shift
-asin, acos, atan, atan2 = arcsin, arccos, arctan, arctan2
+asin, acos, atan = arcsin, arccos, arctan
 asinh, atanh = arcsinh, arctanh
+
+
+def arctan2(y, x, /):
+    """The angle of the point (x, y), in [-π, π], elementwise."""
+    y, x = promote_args_inexact("arctan2", y, x)
+    if not is_complex(x):
+        return lax.atan2(y, x)
+    i = const(x, 1j)
+    direction = lax.div(lax.add(x, lax.mul(i, y)), lax.sqrt(lax.add(lax.mul(x, x), lax.mul(y, y))))
+    return lax.neg(lax.mul(i, lax.log(direction)))
+
+
+atan2 = arctan2
 
 
 def right_shift(x1, x2, /):
@@ -318,12 +329,17 @@ def integer_power(x, y):
 
 def log2(x, /):
     """The logarithm to base 2, elementwise."""
-    return scaled(lax.log(*promote_args_inexact("log2", x)), 1 / np.log(2))
+    return not_weak(scaled(lax.log(*promote_args_inexact("log2", x)), 1 / np.log(2)))
 
 
 def log10(x, /):
     """The logarithm to base 10, elementwise."""
-    return scaled(lax.log(*promote_args_inexact("log10", x)), 1 / np.log(10))
+    return not_weak(scaled(lax.log(*promote_args_inexact("log10", x)), 1 / np.log(10)))
+
+
+def not_weak(x):
+    """x at its dtype for good: some functions of Python numbers return such arrays in JAX."""
+    return convert(x, x.dtype)
 
 
 def scaled(x, factor):
@@ -351,9 +367,10 @@ def log_of_sum(x, y, power_of_base):
     """
     first = lax.ge(lax.real(x), lax.real(y)) if is_complex(x) else lax.ge(x, y)
     high, low = where(first, x, y), where(first, y, x)
-    same = lax.eq(x, y)              # two infinities of one sign have no difference
-    gap = lax.sub(where(same, const(x, 0), low), where(same, const(x, 0), high))
-    return high, lax.log1p(power_of_base(gap))
+    # Two infinities of one sign have no difference; let both be 0 there.
+    no_gap = lax.bitwise_and(lax.eq(x, y), isinf(x))
+    low, subtracted = where(no_gap, const(x, 0), low), where(no_gap, const(x, 0), high)
+    return high, lax.log1p(power_of_base(lax.sub(low, subtracted)))
 
 
 def deg2rad(x, /):
@@ -762,4 +779,4 @@ def spacing(x, /):
     x, = promote_args_inexact("spacing", x)
     if is_complex(x):
         raise ValueError("spacing is not defined for complex inputs")
-    return lax.sub(lax.nextafter(x, copysign(np.inf, x)), x)
+    return not_weak(lax.sub(lax.nextafter(x, copysign(np.inf, x)), x))

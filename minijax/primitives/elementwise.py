@@ -1162,7 +1162,8 @@ def_no_derivative(round_p)
 defvectorized(round_p)
 lower_elementwise(round_p, lambda x, *, rounding_method: op(ROUNDINGS[rounding_method], x))
 
-ROUNDINGS = {RoundingMethod.AWAY_FROM_ZERO: "round_away", RoundingMethod.TO_NEAREST_EVEN: "round_even"}
+ROUNDINGS = {RoundingMethod.AWAY_FROM_ZERO: "round_away",
+             RoundingMethod.TO_NEAREST_EVEN: "round_even"}
 
 
 nextafter_p = Primitive("nextafter")
@@ -1334,7 +1335,8 @@ convert_element_type_p.def_abstract_eval(convert_aval)
 convert_element_type_p.def_jvp(convert_jvp)
 convert_element_type_p.def_transpose(convert_transpose)
 defvectorized(convert_element_type_p)
-lower_elementwise(convert_element_type_p, lambda x, *, new_dtype, weak_type: loop_ir.convert(x, new_dtype))
+lower_elementwise(convert_element_type_p,
+                  lambda x, *, new_dtype, weak_type: loop_ir.convert(x, new_dtype))
 
 
 bitcast_convert_type_p = Primitive("bitcast_convert_type")

@@ -15,7 +15,7 @@ from minijax.primitives.elementwise import (ANY, BOOL_OR_INTEGER, NUMERIC, ORDER
 from minijax.primitives.structural import concatenate, split, squeeze
 from minijax.rules import (Zero, broadcast, check_dtypes, def_checked_impl,
                            def_no_derivative, def_not_linear, defjvp_with_result, deflinear,
-                           defreducer,                            full_like_aval, is_zero)
+                           defreducer, full_like_aval, is_zero)
 
 # --- What reductions share ---------------------------------------------------------------------
 
