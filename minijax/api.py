@@ -81,7 +81,7 @@ def jvp(fun, primals, tangents, has_aux=False):
 
 
 def linearize(fun, *primals, has_aux=False):
-    """(fun(*primals), f_lin) where f_lin(*tangents) is the derivative at primals, worked out once."""
+    """(fun(*primals), f_lin) where f_lin(*tangents) is the derivative there, worked out once."""
     check_callable(fun)
     ps, in_tree = tree_flatten(primals)
     flat, outs, jaxpr, consts, zero_avals, aux = linearize_tree(fun, ps, in_tree, has_aux)

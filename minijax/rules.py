@@ -20,7 +20,7 @@ __all__ = [
     "instantiate_zeros", "add_tangents", "UndefinedPrimal", "is_undefined_primal", "shape_of",
     "defjvp", "sum_of_shares", "defjvp_with_result", "def_no_derivative", "def_not_linear",
     "deflinear", "defbilinear", "def_transpose_per_operand", "unbroadcast", "not_mapped",
-    "AxisData", "move_batch_axis", "batch_axis_first", "defvectorized", "drop", "defbroadcasting",
+    "AxisData", "move_batch_axis", "batch_axis_first", "drop", "defvectorized", "defbroadcasting",
     "align_operands", "align", "elementwise_shape", "check_dtypes", "def_elementwise_aval",
     "def_shape_aval", "def_elementwise_impl", "arity", "def_checked_impl", "check_operands",
     "defreducer", "def_batch_along", "defbatch_front", "shift_axes", "deflinear_jointly",
@@ -230,13 +230,13 @@ def batch_axis_first(axis, x, dim):
     return move_batch_axis(axis, dim, 0, x)
 
 
+def drop(shape, axis):
+    return (*shape[:axis], *shape[axis + 1:])
+
+
 def defvectorized(primitive):
     """Batching of an elementwise primitive with one operand: the axis comes along."""
     primitive.def_batch(lambda axis, vals, dims, **params: (primitive.bind(*vals, **params), dims[0]))
-
-
-def drop(shape, axis):
-    return (*shape[:axis], *shape[axis + 1:])
 
 
 def defbroadcasting(primitive, full=()):

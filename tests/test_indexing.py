@@ -57,7 +57,7 @@ def numpy_result(f):
         return None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(indices())
 def test_reading_is_numpys(index):
     expected = numpy_result(lambda: X[index])
@@ -68,7 +68,7 @@ def test_reading_is_numpys(index):
     np.testing.assert_array_equal(np.asarray(mnp.asarray(X)[index]), expected)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(indices())
 def test_reading_under_jit_is_numpys(index):
     expected = numpy_result(lambda: X[index])
@@ -83,7 +83,7 @@ def test_reading_under_jit_is_numpys(index):
     np.testing.assert_array_equal(np.asarray(OURS.jit(read)(X, arrays)), expected)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(indices())
 def test_gradient_of_reading_counts_uses(index):
     expected = np.zeros(SHAPE, np.float32)
@@ -93,7 +93,7 @@ def test_gradient_of_reading_counts_uses(index):
     np.testing.assert_array_equal(np.asarray(found), expected)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(indices(), st.sampled_from(["add", "min", "max", "multiply", "subtract"]))
 def test_updates_are_those_of_ufunc_at(index, name):
     ufunc = {"min": np.minimum, "max": np.maximum}.get(name) or getattr(np, name)
@@ -104,7 +104,7 @@ def test_updates_are_those_of_ufunc_at(index, name):
     np.testing.assert_array_equal(np.asarray(found), expected)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(indices(arrays=False))
 def test_setting_values_at_basic_indices(index):
     expected = X.copy()
@@ -114,7 +114,7 @@ def test_setting_values_at_basic_indices(index):
     np.testing.assert_array_equal(np.asarray(mnp.asarray(X).at[index].set(values)), expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(indices(), st.sampled_from(["clip", "fill", "promise_in_bounds", None]))
 def test_reading_out_of_bounds_is_jaxs(index, mode):
     far = tuple(i * 3 if isinstance(i, (int, np.ndarray)) and getattr(i, "dtype", None) != bool

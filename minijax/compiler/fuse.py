@@ -176,8 +176,11 @@ def inline_views(program):
 
 def is_short(nest):
     """Whether reading through a view is cheap: few nodes, and index maps that can be computed fast."""
-    return len(nest.body) <= MAX_NODES // 8 and all(
-        atoms_in(i) <= MAX_ATOMS for node in nest.body for i in index_maps_of(node))
+    return len(nest.body) <= MAX_NODES // 8 and has_short_indices(nest)
+
+
+def has_short_indices(nest):
+    return all(atoms_in(i) <= MAX_ATOMS for node in nest.body for i in index_maps_of(node))
 
 
 # Quotients of remainders of quotients … double with each reshape between transposes.
@@ -299,7 +302,7 @@ def add_places(places, nest, node, count):
 
 def can_inline(nest, places):
     size = nest.body[-1].buffer.size
-    if len(nest.body) > MAX_NODES // 2:
+    if len(nest.body) > MAX_NODES // 2 or not has_short_indices(nest):
         return False
     # padding reads a few places more than there are elements; repeating more often costs too much
     if any(count > size * (1 + bool(load.guard)) for _, load, count in places):

@@ -14,7 +14,7 @@ from numba.core.registry import cpu_target
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 
-from minijax.compiler import runtime
+from minijax.compiler import runtime, vector_math
 
 # --- Memory: a bare pointer --------------------------------------------------------------------
 # Numba's own arrays carry a shape, strides and a reference count, and their indexing looks for
@@ -421,8 +421,143 @@ for _name, _llvm in dict(floor="llvm.floor", ceil="llvm.ceil", trunc="llvm.trunc
                          round_even="llvm.rint", round_away="llvm.round", sqrt="llvm.sqrt").items():
     define_llvm(_name, _llvm)
 
-for _name in ("exp exp2 expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-              "erf erfc lgamma cbrt").split():
+class LlvmValue:
+    """A float or integer in a register, with the operators that `vector_math` uses."""
+
+    def __init__(self, m, value):
+        self.m, self.value = m, value
+        self.is_float = not isinstance(value.type, ir.IntType)
+
+    def _arithmetic(self, other, on_floats, on_integers):
+        builder = self.m.builder
+        if self.is_float:
+            # a product and a sum may become one instruction, which rounds once
+            out = getattr(builder, on_floats)(self.value, other.value, flags=("contract",))
+        else:
+            out = getattr(builder, on_integers)(self.value, other.value)
+        return LlvmValue(self.m, out)
+
+    def __add__(self, other):
+        return self._arithmetic(other, "fadd", "add")
+
+    def __sub__(self, other):
+        return self._arithmetic(other, "fsub", "sub")
+
+    def __mul__(self, other):
+        return self._arithmetic(other, "fmul", "mul")
+
+    def __truediv__(self, other):
+        return LlvmValue(self.m, self.m.builder.fdiv(self.value, other.value))
+
+    def __neg__(self):
+        return LlvmValue(self.m, self.m.builder.fneg(self.value))
+
+    def __and__(self, other):
+        return LlvmValue(self.m, self.m.builder.and_(self.value, other.value))
+
+    def __xor__(self, other):
+        return LlvmValue(self.m, self.m.builder.xor(self.value, other.value))
+
+    def __rshift__(self, count):
+        return LlvmValue(self.m, self.m.builder.ashr(self.value, constant(self.value, count)))
+
+    def __lshift__(self, count):
+        return LlvmValue(self.m, self.m.builder.shl(self.value, constant(self.value, count)))
+
+    def _compare(self, sign, other):
+        builder = self.m.builder
+        compare = builder.fcmp_ordered if self.is_float else builder.icmp_signed
+        return LlvmValue(self.m, compare(sign, self.value, other.value))
+
+    def __lt__(self, other):
+        return self._compare("<", other)
+
+    def __gt__(self, other):
+        return self._compare(">", other)
+
+    def __eq__(self, other):
+        return self._compare("==", other)
+
+    __hash__ = None
+
+
+class LlvmMath:
+    """The operations of `vector_math` as LLVM instructions."""
+
+    def __init__(self, builder, dtype):
+        self.builder, self.format = builder, vector_math.FORMATS[np.dtype(dtype)]
+        width = 8 * self.format.dtype.itemsize
+        self.exponent_bits = width - 1 - self.format.mantissa_bits
+        self.float = ir.FloatType() if width == 32 else ir.DoubleType()
+        self.int = ir.IntType(width)
+
+    def const(self, number):
+        # llvmlite writes float constants exactly only if they are floats of that format
+        return LlvmValue(self, ir.Constant(self.float, float(self.format.dtype.type(number))))
+
+    def integer(self, number):
+        return LlvmValue(self, ir.Constant(self.int, number))
+
+    def bits(self, x):
+        return LlvmValue(self, self.builder.bitcast(x.value, self.int))
+
+    def float_of_bits(self, n):
+        return LlvmValue(self, self.builder.bitcast(n.value, self.float))
+
+    def to_float(self, n):
+        return LlvmValue(self, self.builder.sitofp(n.value, self.float))
+
+    def select(self, condition, if_true, if_false):
+        return LlvmValue(self, self.builder.select(condition.value, if_true.value, if_false.value))
+
+    def absolute(self, x):
+        return LlvmValue(self, call(self.builder, "llvm.fabs", x.value))
+
+    def copysign(self, size, sign):
+        return LlvmValue(self, call(self.builder, "llvm.copysign", size.value, sign.value))
+
+
+def define_vector(name, only_float32=False):
+    function = getattr(vector_math, name)
+
+    def emit(builder, t, x):
+        if only_float32 and t != types.float32:
+            return call_libm(builder, name, x)
+        m = LlvmMath(builder, np.float32 if t == types.float32 else np.float64)
+        return function(m, LlvmValue(m, x)).value
+    define(name)(emit)
+
+
+def define_trigonometric(name):
+    """Sine or cosine of a float32, in float64; of huge numbers and of float64, the C library's."""
+    function = getattr(vector_math, name)
+
+    def emit(builder, t, x):
+        if t != types.float32:
+            return call_libm(builder, name, x)
+        m = LlvmMath(builder, np.float64)
+        quick = function(m, LlvmValue(m, builder.fpext(x, m.float))).value
+        quick = builder.fptrunc(quick, x.type)
+        size = call(builder, "llvm.fabs", x)
+        is_huge = builder.fcmp_ordered(">", size, constant(x, vector_math.TRIGONOMETRIC_BOUND))
+        before = builder.block
+        with builder.if_then(is_huge, likely=False):
+            slow = call_libm(builder, name, x)
+            inside = builder.block
+        out = builder.phi(x.type)
+        out.add_incoming(quick, before)
+        out.add_incoming(slow, inside)
+        return out
+    define(name)(emit)
+
+
+for _name in ("exp", "expm1", "log", "log1p", "tanh", "logistic"):
+    define_vector(_name)
+define_vector("erf", only_float32=True)
+define_trigonometric("sin")
+define_trigonometric("cos")
+
+for _name in ("exp2 tan asin acos atan sinh cosh asinh acosh atanh erfc lgamma cbrt").split():
     define_libm(_name, _name)
 
 define_libm("atan2", "atan2", arity=2)
@@ -433,12 +568,6 @@ define_libm("nextafter", "nextafter", arity=2)
 @define("rsqrt")
 def rsqrt(builder, t, x):
     return builder.fdiv(constant(x, 1.0), call(builder, "llvm.sqrt", x))
-
-
-@define("logistic")
-def logistic(builder, t, x):
-    one = constant(x, 1.0)
-    return builder.fdiv(one, builder.fadd(one, call_libm(builder, "exp", builder.fneg(x))))
 
 
 # --- Compiling a kernel ------------------------------------------------------------------------

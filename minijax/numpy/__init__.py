@@ -1,14 +1,17 @@
-"""Layer: numpy. Home: ref_numpy. In JAX: jax/numpy/__init__.py. What `import minijax.numpy as jnp` offers."""
+"""Layer: numpy. Home: ref_numpy. In JAX: jax/numpy/__init__.py.
+
+What `import minijax.numpy as jnp` offers. Importing it also puts the operators on arrays and tracers.
+"""
 from minijax.array import Array as ndarray
 from minijax.core import Tracer
 from minijax.numpy.contractions import (
     cross, dot, einsum, einsum_path, inner, kron, matmul, matvec, outer, tensordot, trace, vdot,
     vecdot, vecmat)
 from minijax.numpy.creation import (
-    arange, array, asarray, astype, bfloat16, bool_, can_cast, cdouble, character, complex128,
-    complex64, complex_, complexfloating, copy, csingle, diag, diagflat, diagonal, double,
-    dtype, e, empty, empty_like, euler_gamma, eye, finfo, flexible, float16, float32,
-    float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3,
+    arange, array, asarray, astype, bfloat16, bool_, bool_ as bool, can_cast, cdouble,
+    character, complex128, complex64, complex_, complexfloating, copy, csingle, diag, diagflat,
+    diagonal, double, dtype, e, empty, empty_like, euler_gamma, eye, finfo, flexible, float16,
+    float32, float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3,
     float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz,
     float8_e8m0fnu, float_, floating, from_dlpack, frombuffer, fromfunction, fromiter,
     fromstring, full, full_like, generic, geomspace, identity, iinfo, indices, inexact, inf,
@@ -39,19 +42,20 @@ from minijax.numpy.sorting import (
     argpartition, argsort, bincount, digitize, histogram, histogram_bin_edges, interp,
     intersect1d, isin, lexsort, partition, searchsorted, setdiff1d, setxor1d, sort,
     sort_complex, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values)
+from minijax.numpy.ufunc_api import (
+    add, bitwise_and, bitwise_or, bitwise_xor, frompyfunc, logaddexp, logaddexp2, logical_and,
+    logical_or, logical_xor, maximum, minimum, multiply, negative, subtract, ufunc)
 from minijax.numpy.ufuncs import (
-    abs, absolute, acos, acosh, add, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2,
-    arctanh, around, asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_count,
-    bitwise_invert, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift,
-    bitwise_xor, cbrt, ceil, clip, conj, conjugate, copysign, cos, cosh, deg2rad, degrees,
-    divide, divmod, equal, exp, exp2, expm1, fabs, fix, float_power, floor, floor_divide, fmax,
-    fmin, fmod, frexp, gcd, greater, greater_equal, heaviside, hypot, imag, invert, isclose,
-    iscomplex, isfinite, isinf, isnan, isneginf, isposinf, isreal, lcm, ldexp, left_shift, less,
-    less_equal, log, log10, log1p, log2, logaddexp, logaddexp2, logical_and, logical_not,
-    logical_or, logical_xor, maximum, minimum, mod, modf, multiply, nan_to_num, negative,
-    nextafter, not_equal, positive, pow, power, rad2deg, radians, real, reciprocal, remainder,
-    right_shift, rint, round, sign, signbit, sin, sinc, sinh, spacing, sqrt, square, subtract,
-    tan, tanh, true_divide, trunc)
+    abs, absolute, acos, acosh, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2,
+    arctanh, around, asin, asinh, atan, atan2, atanh, bitwise_count, bitwise_invert,
+    bitwise_left_shift, bitwise_not, bitwise_right_shift, cbrt, ceil, clip, conj, conjugate,
+    copysign, cos, cosh, deg2rad, degrees, divide, divmod, equal, exp, exp2, expm1, fabs,
+    float_power, floor, floor_divide, fmax, fmin, fmod, frexp, gcd, greater, greater_equal,
+    heaviside, hypot, imag, invert, isclose, iscomplex, isfinite, isinf, isnan, isneginf,
+    isposinf, isreal, lcm, ldexp, left_shift, less, less_equal, log, log10, log1p, log2,
+    logical_not, mod, modf, nan_to_num, nextafter, not_equal, positive, pow, power, rad2deg,
+    radians, real, reciprocal, remainder, right_shift, rint, round, sign, signbit, sin, sinc,
+    sinh, spacing, sqrt, square, tan, tanh, true_divide, trunc)
 from minijax.numpy.operators import install
 
 install(ndarray)

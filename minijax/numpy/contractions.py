@@ -1,4 +1,4 @@
-"""Layer: numpy. Home: 10_numpy. In JAX: jax/_src/numpy/{tensor_contractions,einsum}.py.
+"""Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/{tensor_contractions,einsum}.py.
 
 Products that sum: all of them name the axes of two arrays by letters, and `contract` turns names
 into one dot_general. einsum is the same for any number of operands, two at a time.
@@ -13,7 +13,7 @@ from minijax import dtypes, lax
 from minijax.core import concrete_or_error
 from minijax.numpy.creation import asarray, diagonal
 from minijax.numpy.manipulation import moveaxis, ravel
-from minijax.numpy.promotion import check_arraylike, convert, promote_dtypes
+from minijax.numpy.promotion import check_arraylike, convert, ensure_arraylike, promote_dtypes
 from minijax.numpy.reductions import sum as reduce_sum
 from minijax.numpy.ufuncs import conjugate, multiply
 from minijax.primitives.structural import canonicalize_axis
@@ -25,11 +25,6 @@ def result_of(name, operands, preferred_element_type):
     if preferred_element_type is None:
         return dtypes.result_type(*operands, return_weak_type_flag=True)
     return dtypes.check_and_canonicalize_user_dtype(preferred_element_type, name), False
-
-
-def two_arrays(name, a, b):
-    check_arraylike(name, a, b)
-    return asarray(a), asarray(b)
 
 
 # --- Two operands with named axes --------------------------------------------------------------
@@ -97,7 +92,7 @@ def arrange(x, names, wanted):
 
 def dot(a, b, *, precision=None, preferred_element_type=None):
     """Sum over the last axis of `a` and the second to last of `b` (its only one, for a vector)."""
-    a, b = two_arrays("dot", a, b)
+    a, b = ensure_arraylike("dot", a, b)
     dtype, weak = result_of("dot", (a, b), preferred_element_type)
     axes = ((), ()) if not a.ndim or not b.ndim else ((a.ndim - 1,), (max(b.ndim - 2, 0),))
     out = lax.dot_general(a, b, (axes, ((), ())), precision=precision, preferred_element_type=dtype)
@@ -107,7 +102,7 @@ def dot(a, b, *, precision=None, preferred_element_type=None):
 def matmul(a, b, *, precision=None, preferred_element_type=None):
     """Products of matrices in the last two axes; the axes before broadcast. Vectors lose their
     axis."""
-    a, b = two_arrays("matmul", a, b)
+    a, b = ensure_arraylike("matmul", a, b)
     for i, x in enumerate((a, b)):
         if x.ndim < 1:
             raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim "
@@ -139,7 +134,7 @@ def check_batch_sizes(a, b):
 
 def vdot(a, b, *, precision=None, preferred_element_type=None):
     """Σ conj(a) b over all elements."""
-    a, b = two_arrays("vdot", a, b)
+    a, b = ensure_arraylike("vdot", a, b)
     return dot(ravel(conjugate_if_complex(a)), ravel(b), precision=precision,
                preferred_element_type=preferred_element_type)
 
@@ -150,7 +145,7 @@ def conjugate_if_complex(x):
 
 def inner(a, b, *, precision=None, preferred_element_type=None):
     """Sum over the last axes of both."""
-    a, b = two_arrays("inner", a, b)
+    a, b = ensure_arraylike("inner", a, b)
     if not a.ndim or not b.ndim:
         if preferred_element_type is not None:
             a, b = convert(a, preferred_element_type), convert(b, preferred_element_type)
@@ -163,14 +158,14 @@ def outer(a, b, out=None):
     """The matrix of products a[i] b[j] of the flat arrays."""
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.outer is not supported.")
-    a, b = promote_dtypes(*two_arrays("outer", a, b))
+    a, b = promote_dtypes(*ensure_arraylike("outer", a, b))
     return multiply(lax.expand_dims(ravel(a), (1,)), lax.expand_dims(ravel(b), (0,)))
 
 
 def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None):
     """Sum over pairs of axes: the last `axes` of `a` and first of `b`, or as two lists of axes
     say."""
-    a, b = two_arrays("tensordot", a, b)
+    a, b = ensure_arraylike("tensordot", a, b)
     dtype, weak = result_of("tensordot", (a, b), preferred_element_type)
     out = lax.dot_general(a, b, (paired_axes(a, b, axes), ((), ())), precision=precision,
                           preferred_element_type=dtype)
@@ -196,7 +191,7 @@ def paired_axes(a, b, axes):
 
 def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     """Σ conj(x1) x2 along one axis, the others broadcast."""
-    x1, x2 = two_arrays("vecdot", x1, x2)
+    x1, x2 = ensure_arraylike("vecdot", x1, x2)
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"axes must match; got shapes {x1.shape} and {x2.shape} with axis={axis}")
     return einsum("...n,...n->...", moveaxis(conjugate_if_complex(x1), axis, -1),
@@ -206,19 +201,19 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
 
 def matvec(x1, x2, /):
     """Products of matrices x1 and vectors x2, the other axes broadcast."""
-    x1, x2 = two_arrays("matvec", x1, x2)
+    x1, x2 = ensure_arraylike("matvec", x1, x2)
     return einsum("...nm,...m->...n", x1, x2)
 
 
 def vecmat(x1, x2, /):
     """Products of conjugate vectors x1 and matrices x2, the other axes broadcast."""
-    x1, x2 = two_arrays("vecmat", x1, x2)
+    x1, x2 = ensure_arraylike("vecmat", x1, x2)
     return einsum("...n,...nm->...m", conjugate_if_complex(x1), x2)
 
 
 def kron(a, b):
     """The Kronecker product: every element of `a` times the whole of `b`, laid out as blocks."""
-    a, b = promote_dtypes(*two_arrays("kron", a, b))
+    a, b = promote_dtypes(*ensure_arraylike("kron", a, b))
     ndim = max(a.ndim, b.ndim)
     a, b = (lax.expand_dims(x, range(ndim - x.ndim)) for x in (a, b))
     product = multiply(lax.expand_dims(a, range(1, 2 * ndim, 2)),
@@ -228,7 +223,7 @@ def kron(a, b):
 
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     """The cross product of vectors with 3 components (or 2, the third being 0) along an axis."""
-    a, b = two_arrays("cross", a, b)
+    a, b = ensure_arraylike("cross", a, b)
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
@@ -250,8 +245,7 @@ def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     """The sum of a diagonal of the matrices in axes axis1 and axis2."""
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.trace is not supported.")
-    check_arraylike("trace", a)
-    a = asarray(a)
+    a = ensure_arraylike("trace", a)
     if canonicalize_axis(axis1, a.ndim) == canonicalize_axis(axis2, a.ndim):
         raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     offset = concrete_or_error(operator.index, offset, "'offset' argument of jnp.trace()")

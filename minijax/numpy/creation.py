@@ -1,4 +1,4 @@
-"""Layer: numpy. Home: 10_numpy. In JAX: jax/_src/numpy/array_creation.py.
+"""Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/array_creation.py.
 
 Where arrays come from: Python and NumPy values, constants, ranges, triangles and grids. A dtype
 that nobody asked for is 32-bit unless x64 is on; Python scalars make weakly typed arrays.
@@ -12,7 +12,7 @@ from minijax.api import vmap
 from minijax.array import Array, from_numpy
 from minijax.avals import typeof
 from minijax.core import Tracer, concrete_or_error
-from minijax.numpy.promotion import check_arraylike, convert
+from minijax.numpy.promotion import check_arraylike, convert, ensure_arraylike
 from minijax.numpy.ufuncs import floor, log10, power, real, sign
 from minijax.primitives.structural import canonicalize_axis, canonicalize_shape, check_shapelike
 from minijax.rules import full_like_aval
@@ -188,8 +188,7 @@ def astype(x, dtype, /, *, copy=False, device=None):
     """`x` converted to `dtype` (the default float for None): complex to real drops the imaginary
     part."""
     check_arraylike("astype", x)
-    dtype = dtypes.default_float_dtype() if dtype is None else dtype
-    dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "astype")
+    dtype = requested_dtype("astype", dtype)
     x = array(x)
     if issubdtype(x.dtype, np.complexfloating) and not issubdtype(dtype, np.complexfloating):
         x = x != 0 if dtype == bool else real(x)
@@ -303,29 +302,32 @@ def fromfunction(function, shape, *, dtype=float, **kwargs):
 
 # --- Arrays of one number ----------------------------------------------------------------------
 
-def shape_of_request(shape, dtype, name):
-    dtype = dtypes.default_float_dtype() if dtype is None else dtype
-    return canonicalize_shape(shape), dtypes.check_and_canonicalize_user_dtype(dtype, name)
+def filled(name, shape, value, dtype):
+    shape, dtype = canonicalize_shape(shape), requested_dtype(name, dtype)
+    check_shapelike(name, "shape", shape)
+    return lax.full(shape, value, dtype)
+
+
+def requested_dtype(name, dtype):
+    """The dtype that a user asked for, or the default float."""
+    if dtype is None:
+        return dtypes.default_float_dtype()
+    return dtypes.check_and_canonicalize_user_dtype(dtype, name)
 
 
 def zeros(shape, dtype=None, *, device=None):
     """An array of zeros; the default dtype is float32."""
-    return lax.full(*reorder(0, *shape_of_request(shape, dtype, "zeros")))
+    return filled("zeros", shape, 0, dtype)
 
 
 def ones(shape, dtype=None, *, device=None):
     """An array of ones; the default dtype is float32."""
-    return lax.full(*reorder(1, *shape_of_request(shape, dtype, "ones")))
+    return filled("ones", shape, 1, dtype)
 
 
 def empty(shape, dtype=None, *, device=None):
     """As `zeros`: an immutable array can't be filled later."""
-    return lax.full(*reorder(0, *shape_of_request(shape, dtype, "empty")))
-
-
-def reorder(value, shape, dtype):
-    check_shapelike("full", "shape", shape)
-    return shape, value, dtype
+    return filled("empty", shape, 0, dtype)
 
 
 def full(shape, fill_value, dtype=None, *, device=None):
@@ -508,12 +510,13 @@ def exact_ends(x, start, stop, endpoint):
     """`x` with the ends of its first axis replaced, since powers of logarithms miss them by a
     little."""
     count = x.shape[0]
-    if count == 0 or count == 1 and endpoint is None:
+    if count == 0:
         return x
     i = lax.broadcasted_iota(np.int32, x.shape, 0)
     x = lax.select(i == 0, broadcast_trailing(start, x.shape), x)
-    is_last = i == (count - 1 if endpoint and count > 1 else count)
-    return lax.select(is_last, broadcast_trailing(stop, x.shape), x)
+    if not endpoint or count == 1:
+        return x
+    return lax.select(i == count - 1, broadcast_trailing(stop, x.shape), x)
 
 
 # --- Triangles and diagonals -------------------------------------------------------------------
@@ -538,9 +541,8 @@ def tri(N, M=None, k=0, dtype=None):
 def matrix_request(name, N, M, dtype):
     N = concrete_or_error(operator.index, N, f"'N' argument of jnp.{name}()")
     M = N if M is None else concrete_or_error(operator.index, M, f"'M' argument of jnp.{name}()")
-    shape, dtype = shape_of_request((N, M), dtype, name)
-    check_shapelike(name, "shape", shape)
-    return shape, dtype
+    check_shapelike(name, "shape", (N, M))
+    return (N, M), requested_dtype(name, dtype)
 
 
 def column_minus_row(shape, k, name):
@@ -572,8 +574,7 @@ def keep_where(name, m, k, inside):
 def diag(v, k=0):
     """The k-th diagonal of a matrix, or for a vector the matrix that has it as its k-th
     diagonal."""
-    check_arraylike("diag", v)
-    v = asarray(v)
+    v = ensure_arraylike("diag", v)
     k = concrete_or_error(operator.index, k, "'k' argument of jnp.diag")
     if v.ndim == 1:
         return matrix_of_diagonal(v, k)
@@ -598,8 +599,7 @@ def diagflat(v, k=0):
 
 def diagonal(a, offset=0, axis1=0, axis2=1):
     """The diagonals of the matrices in axes axis1 and axis2, as a new last axis."""
-    check_arraylike("diagonal", a)
-    a = asarray(a)
+    a = ensure_arraylike("diagonal", a)
     if a.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
     offset = concrete_or_error(operator.index, offset, "'offset' argument of jnp.diagonal()")
@@ -663,8 +663,7 @@ def indices(dimensions, dtype=None, sparse=False):
 
 def vander(x, N=None, increasing=False):
     """The matrix of powers of the vector `x`, N columns, from high to low unless `increasing`."""
-    check_arraylike("vander", x)
-    x = asarray(x)
+    x = ensure_arraylike("vander", x)
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array")
     N = x.shape[0] if N is None else concrete_or_error(operator.index, N, "'N' argument of "

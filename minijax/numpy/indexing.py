@@ -1,4 +1,4 @@
-"""Layer: numpy. Home: ref_indexing. In JAX: jax/_src/numpy/indexing.py, jax/_src/ops/scatter.py.
+"""Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/indexing.py, jax/_src/ops/scatter.py.
 
 `x[index]` and `x.at[index]` with NumPy's indices. Numbers and slices known while tracing become
 slice and reverse; a traced number becomes dynamic_slice; everything else becomes one gather. An
@@ -9,7 +9,9 @@ import builtins
 import operator
 import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
+from types import NoneType
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +23,9 @@ from minijax.errors import NonConcreteBooleanIndexError, TracerIntegerConversion
 from minijax.numpy.creation import (arange, array, asarray, broadcast_trailing, full, ones_like,
                                     zeros,
                                     zeros_like)
-from minijax.numpy.manipulation import (broadcast_arrays, concatenate, moveaxis, ravel, reshape,
-                                        tile_to_size)
-from minijax.numpy.promotion import check_arraylike, convert, promote_dtypes
+from minijax.numpy.manipulation import (broadcast_arrays, concatenate, moveaxis, ravel, replaced,
+                                        reshape, tile_to_size)
+from minijax.numpy.promotion import check_arraylike, convert, ensure_arraylike, promote_dtypes
 from minijax.numpy.reductions import any as reduce_any
 from minijax.numpy.reductions import cumsum
 from minijax.numpy.ufuncs import clip, divide, divmod, power, remainder
@@ -187,23 +189,52 @@ def counted_from_front(numbers, size, wrap_negative=True):
     """Indices as int32 (int64 along a huge axis), the negative ones counted from the end."""
     dtype = np.int32 if size < 2**31 else np.int64
     if isinstance(numbers, np.ndarray):
-        if wrap_negative and numbers.dtype.kind == "i":
-            wide = numbers.astype(np.int64)
-            numbers = np.where(wide < 0, wide + size, wide)
-        bounds = np.iinfo(dtype)
-        inside = np.clip(numbers, None if numbers.dtype.kind == "u" else bounds.min, bounds.max)
-        return np.asarray(inside, dtype)
+        return known_from_front(numbers, size, dtype, wrap_negative)
     converted = convert(numbers, np.dtype(dtype))
     if not wrap_negative or dtypes.issubdtype(numbers.dtype, np.unsignedinteger):
         return converted
     return lax.select(converted < 0, converted + np.array(size, dtype), converted)
 
 
+def known_from_front(numbers, size, dtype, wrap_negative):
+    signed = numbers.dtype.kind == "i"
+    if numbers.dtype.itemsize >= np.dtype(dtype).itemsize:      # may not fit; far away is far away
+        bounds = np.iinfo(dtype)
+        numbers = np.clip(numbers, bounds.min if signed else None, bounds.max)
+    numbers = np.asarray(numbers, dtype)
+    return np.where(numbers < 0, numbers + dtype(size), numbers) if signed and wrap_negative \
+        else numbers
+
+
 # --- Reading -----------------------------------------------------------------------------------
 
 def getitem(x, index):
     """`x[index]`: indices out of bounds are clamped; errors are those of `parse_index`."""
+    key = static_key(index)
+    if key is not None:
+        return apply_slices(x, static_plan(key, x.shape))
     return take_at(x, index)
+
+
+def static_key(index):
+    """A hashable form of an index of Python numbers, slices of them, None and `...`; else None."""
+    key = []
+    for i in index if type(index) is tuple else (index,):
+        if type(i) is builtins.slice:
+            i = i.start, i.stop, i.step
+            if not {type(bound) for bound in i} <= {int, NoneType}:
+                return None
+        elif type(i) is not int and i is not None and i is not Ellipsis:
+            return None
+        key.append(i)
+    return tuple(key)
+
+
+@lru_cache(4096)
+def static_plan(key, shape):
+    """How to read an index with a `static_key`: most programs use the same few again and again."""
+    index = tuple([builtins.slice(*i) if type(i) is tuple else i for i in key])
+    return plan_slices(parse_index(index, shape).entries, shape)
 
 
 def take_at(x, index, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None,
@@ -212,7 +243,7 @@ def take_at(x, index, *, indices_are_sorted=False, unique_indices=False, mode=No
     parsed = parse_index(index, x.shape, wrap_negative_indices)
     if is_clamping(mode):
         if all(is_static(e) for e in parsed.entries):
-            return static_slice(x, parsed.entries)
+            return apply_slices(x, plan_slices(parsed.entries, x.shape))
         if all(is_static(e) or is_dynamic_scalar(e) for e in parsed.entries) \
                 and all(e.step in (1, -1) for e in parsed.entries if isinstance(e, Range)):
             return dynamic_slice(x, parsed.entries)
@@ -261,21 +292,47 @@ def forward(r):
     return last, r.start + 1, -r.step
 
 
-def static_slice(x, entries):
-    """Known numbers and slices: slice, then reverse, drop and insert axes."""
+class SlicePlan(NamedTuple):
+    """Slice, then reverse, drop and insert axes; `bounds` is None if nothing is sliced."""
+    bounds: tuple
+    backward: list
+    dropped: list
+    new_axes: list
+
+
+def plan_slices(entries, shape):
+    """The SlicePlan of known numbers and slices."""
     bounds = []
     for e in entries:
         if isinstance(e, Range):
             bounds.append(forward(e))
         elif isinstance(e, Numbers):
-            size = x.shape[len(bounds)]
+            size = shape[len(bounds)]
             refuse_empty_axis(size, len(bounds))
             place = min(max(int(e.value), 0), size - 1)
             bounds.append((place, place + 1, 1))
-    if any(b != (0, n, 1) for b, n in zip(bounds, x.shape)):
-        starts, limits, strides = zip(*bounds)
-        x = lax.slice(x, starts, limits, None if set(strides) == {1} else strides)
-    return finish_slice(x, entries)
+    if all(b == (0, n, 1) for b, n in zip(bounds, shape)):
+        return SlicePlan(None, *changes_of_axes(entries))
+    starts, limits, strides = zip(*bounds)
+    strides = None if set(strides) == {1} else strides
+    return SlicePlan((starts, limits, strides), *changes_of_axes(entries))
+
+
+def changes_of_axes(entries):
+    """(axes to reverse, axes to drop, new axes to insert)"""
+    of_array = [e for e in entries if not isinstance(e, NewAxis)]
+    backward = [i for i, e in enumerate(of_array) if isinstance(e, Range) and e.step < 0]
+    dropped = [i for i, e in enumerate(of_array) if isinstance(e, Numbers)]
+    kept = [e for e in entries if not isinstance(e, Numbers)]
+    return backward, dropped, [i for i, e in enumerate(kept) if isinstance(e, NewAxis)]
+
+
+def apply_slices(x, plan):
+    bounds, backward, dropped, new_axes = plan
+    x = lax.slice(x, *bounds) if bounds else x
+    x = lax.rev(x, backward) if backward else x
+    x = lax.squeeze(x, dropped) if dropped else x
+    return insert_axes(x, new_axes)
 
 
 def dynamic_slice(x, entries):
@@ -292,20 +349,7 @@ def dynamic_slice(x, entries):
             sizes.append(1)
     # the numbers count from the front already, and negative ones are clamped to 0
     x = lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
-    return finish_slice(x, entries)
-
-
-def finish_slice(x, entries):
-    of_array = [e for e in entries if not isinstance(e, NewAxis)]
-    backward = [i for i, e in enumerate(of_array) if isinstance(e, Range) and e.step < 0]
-    dropped = [i for i, e in enumerate(of_array) if isinstance(e, Numbers)]
-    x = lax.rev(x, backward) if backward else x
-    x = lax.squeeze(x, dropped) if dropped else x
-    return insert_axes(x, new_axes_among([e for e in entries if not isinstance(e, Numbers)]))
-
-
-def new_axes_among(entries):
-    return [i for i, e in enumerate(entries) if isinstance(e, NewAxis)]
+    return apply_slices(x, SlicePlan(None, *changes_of_axes(entries)))
 
 
 def insert_axes(x, axes):
@@ -645,8 +689,7 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *,
 
     The other axes broadcast. Modes as those of `take`; with axis=None both arrays are flat.
     """
-    check_arraylike("take_along_axis", arr, indices)
-    arr, indices = asarray(arr), asarray(indices)
+    arr, indices = ensure_arraylike("take_along_axis", arr, indices)
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise TypeError(f"take_along_axis indices must be of integer type, got {indices.dtype}")
     if axis is None:
@@ -677,10 +720,6 @@ def gather_along(arr, indices, axis, mode, fill_value, wrap):
         operand_batching_dims=shared, start_indices_batching_dims=shared)
     starts = lax.expand_dims(indices, (arr.ndim,))
     return lax.gather(arr, starts, numbers, (1,) * arr.ndim, mode=mode, fill_value=fill_value)
-
-
-def replaced(values, place, value):
-    return (*values[:place], value, *values[place + 1:])
 
 
 def refuse_in_place(name, inplace):
@@ -773,8 +812,7 @@ def nonzero(a, *, size=None, fill_value=None):
     Their number must be known: either `a` is no tracer, or `size` says how many to return; what is
     missing is filled up with `fill_value` (a number, or one an axis; default 0).
     """
-    check_arraylike("nonzero", a)
-    a = asarray(a)
+    a = ensure_arraylike("nonzero", a)
     if not a.ndim:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use "
                          "jnp.atleast_1d(scalar).nonzero() instead.")
@@ -1034,8 +1072,7 @@ def stack_first(arrays):
 def piecewise(x, condlist, funclist, *args, **kw):
     """f(x) with the function (or number) whose condition is the last to hold; one more is the
     default."""
-    check_arraylike("piecewise", x)
-    x = asarray(x)
+    x = ensure_arraylike("piecewise", x)
     conditions = piecewise_conditions(condlist)
     count = len(conditions)
     if len(funclist) == count:
@@ -1078,8 +1115,7 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
         return take(arr, np.delete(np.arange(size, dtype=np.int32), obj), axis=axis)
     if isinstance(obj, (int, np.integer)):
         obj = canonicalize_axis(obj, size)
-    check_arraylike("delete", obj)
-    obj = asarray(obj)
+    obj = ensure_arraylike("delete", obj)
     if assume_unique_indices and obj.dtype != bool:
         return delete_unique(arr, ravel(obj), axis)
     known = concrete_or_error(np.asarray, obj, "'obj' array argument of jnp.delete()")

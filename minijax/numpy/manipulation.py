@@ -1,4 +1,4 @@
-"""Layer: numpy. Home: 10_numpy. In JAX: jax/_src/numpy/lax_numpy.py.
+"""Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/lax_numpy.py.
 
 Functions that move, repeat, join, cut and pad arrays, and the few that combine neighbours: diff,
 gradient, convolve. Each is NumPy's signature over the structural primitives.
@@ -15,7 +15,7 @@ from minijax.api import vmap
 from minijax.array import Array, as_array
 from minijax.core import Tracer, concrete_or_error
 from minijax.numpy.creation import array, asarray, broadcast_trailing, linspace, zeros_like
-from minijax.numpy.promotion import (check_arraylike, convert, promote_dtypes,
+from minijax.numpy.promotion import (check_arraylike, convert, ensure_arraylike, promote_dtypes,
                                      promote_dtypes_inexact)
 from minijax.numpy.reductions import cumsum, max as reduce_max, mean, median
 from minijax.numpy.reductions import min as reduce_min
@@ -26,11 +26,6 @@ from minijax.primitives.structural import canonicalize_axis, canonicalize_shape
 from minijax.tree_util import tree_map
 
 # --- Arguments ---------------------------------------------------------------------------------
-
-def one_array(name, a):
-    check_arraylike(name, a)
-    return asarray(a)
-
 
 def as_axes(axis, ndim):
     """One axis or several, as a tuple of axes counted from the front."""
@@ -59,7 +54,7 @@ def reshape(a, shape, order="C", *, copy=None):
 
     They are read and written in row-major order ('C'), or with the first axis fastest ('F').
     """
-    a = one_array("reshape", a)
+    a = ensure_arraylike("reshape", a)
     shape = completed_shape(a, shape)
     if order == "C":
         return lax.reshape(a, shape)
@@ -92,13 +87,13 @@ def ravel(a, order="C"):
     """The elements along one axis."""
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
-    check_arraylike("ravel", a)
-    return reshape(a, (np.size(a),), order)
+    a = ensure_arraylike("ravel", a)
+    return reshape(a, (a.size,), order)
 
 
 def transpose(a, axes=None):
     """The axes of `a` in the order `axes`, reversed if None."""
-    a = one_array("transpose", a)
+    a = ensure_arraylike("transpose", a)
     if axes is None:
         return lax.transpose(a, range(a.ndim)[::-1])
     return lax.transpose(a, [canonicalize_axis(i, a.ndim) for i in axes])
@@ -111,7 +106,7 @@ def permute_dims(a, /, axes):
 
 def matrix_transpose(x, /):
     """`x` with its last two axes swapped."""
-    x = one_array("matrix_transpose", x)
+    x = ensure_arraylike("matrix_transpose", x)
     if x.ndim < 2:
         raise ValueError("x must be at least two-dimensional for matrix_transpose; got "
                          f"ndim={x.ndim}")
@@ -120,7 +115,7 @@ def matrix_transpose(x, /):
 
 def swapaxes(a, axis1, axis2):
     """`a` with two axes swapped."""
-    a = one_array("swapaxes", a)
+    a = ensure_arraylike("swapaxes", a)
     order = list(range(a.ndim))
     i, j = canonicalize_axis(axis1, a.ndim), canonicalize_axis(axis2, a.ndim)
     order[i], order[j] = j, i
@@ -129,7 +124,7 @@ def swapaxes(a, axis1, axis2):
 
 def moveaxis(a, source, destination):
     """`a` with the axes `source` moved to the places `destination`, the others kept in order."""
-    a = one_array("moveaxis", a)
+    a = ensure_arraylike("moveaxis", a)
     source, destination = as_axes(source, a.ndim), as_axes(destination, a.ndim)
     if len(source) != len(destination):
         raise ValueError("Inconsistent number of elements: source and destination must have the "
@@ -142,7 +137,7 @@ def moveaxis(a, source, destination):
 
 def rollaxis(a, axis, start=0):
     """`a` with one axis moved before the axis `start`."""
-    a = one_array("rollaxis", a)
+    a = ensure_arraylike("rollaxis", a)
     start = concrete_or_error(operator.index, start, "'start' argument of jnp.rollaxis()")
     axis = canonicalize_axis(axis, a.ndim)
     if not -a.ndim <= start <= a.ndim:
@@ -153,7 +148,7 @@ def rollaxis(a, axis, start=0):
 
 def squeeze(a, axis=None):
     """`a` without axes of size 1: all of them, or those named, which must have size 1."""
-    a = one_array("squeeze", a)
+    a = ensure_arraylike("squeeze", a)
     if axis is None:
         return lax.squeeze(a, [i for i, n in enumerate(a.shape) if n == 1])
     return lax.squeeze(a, axis if isinstance(axis, (tuple, list)) else (axis,))
@@ -161,7 +156,7 @@ def squeeze(a, axis=None):
 
 def expand_dims(a, axis):
     """`a` with new axes of size 1, which stand at `axis` of the result."""
-    a = one_array("expand_dims", a)
+    a = ensure_arraylike("expand_dims", a)
     return lax.expand_dims(a, axis if isinstance(axis, (tuple, list)) else (axis,))
 
 
@@ -183,8 +178,8 @@ def atleast_3d(*arys):
 def at_least(name, arys, convert_one):
     if len(arys) == 1 and isinstance(arys[0], (list, tuple)):
         arys = arys[0]
-        return [convert_one(one_array(name, x)) for x in arys]
-    out = [convert_one(one_array(name, x)) for x in arys]
+        return [convert_one(ensure_arraylike(name, x)) for x in arys]
+    out = [convert_one(ensure_arraylike(name, x)) for x in arys]
     return out[0] if len(out) == 1 else out
 
 
@@ -204,7 +199,7 @@ broadcast_shapes = lax.broadcast_shapes
 
 def broadcast_to(array, shape):
     """`array` repeated to fill `shape`, its axes aligned with the last ones."""
-    return broadcast_trailing(one_array("broadcast_to", array), canonicalize_shape(shape))
+    return broadcast_trailing(ensure_arraylike("broadcast_to", array), canonicalize_shape(shape))
 
 
 def broadcast_arrays(*args):
@@ -260,7 +255,7 @@ def stack(arrays, axis=0, out=None, dtype=None):
 
 def unstack(x, /, *, axis=0):
     """The parts of `x` along an axis: a tuple of arrays without it."""
-    x = one_array("unstack", x)
+    x = ensure_arraylike("unstack", x)
     if x.ndim == 0:
         raise ValueError("Unstack requires arrays with rank > 0, not a scalar.")
     axis = canonicalize_axis(axis, x.ndim)
@@ -329,7 +324,7 @@ def array_split(ary, indices_or_sections, axis=0):
 
 
 def split_by(name, ary, indices_or_sections, axis):
-    ary = one_array(name, ary)
+    ary = ensure_arraylike(name, ary)
     axis = canonicalize_axis(concrete_or_error(operator.index, axis,
                                                f"in jax.numpy.{name} argument `axis`"), ary.ndim)
     return list(lax.split(ary, part_sizes(name, ary.shape[axis], indices_or_sections), axis))
@@ -358,7 +353,7 @@ def vsplit(ary, indices_or_sections):
 
 def hsplit(ary, indices_or_sections):
     """`split` along axis 1, a vector along its only axis."""
-    ary = one_array("hsplit", ary)
+    ary = ensure_arraylike("hsplit", ary)
     return split_by("hsplit", ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
@@ -370,7 +365,7 @@ def dsplit(ary, indices_or_sections):
 def trim_zeros(filt, trim="fb", axis=None):
     """A known array without the zeros at the front ('f') and back ('b') of the axes (default
     all)."""
-    filt = one_array("trim_zeros", filt)
+    filt = ensure_arraylike("trim_zeros", filt)
     known = concrete_or_error(np.asarray, filt,
                               "Error arose in the `filt` argument of trim_zeros()")
     axes = range(filt.ndim) if axis is None else as_axes(axis, filt.ndim)
@@ -388,7 +383,7 @@ def trim_zeros(filt, trim="fb", axis=None):
 
 def tile(A, reps):
     """Copies of `A` laid out side by side, reps[i] of them along axis i."""
-    A = one_array("tile", A)
+    A = ensure_arraylike("tile", A)
     reps = tuple(reps) if np.iterable(reps) else (reps,)
     reps = [concrete_or_error(operator.index, r, "'reps' argument of jnp.tile") for r in reps]
     A = with_leading_axes(A, len(reps))
@@ -474,7 +469,7 @@ def resize(a, new_shape):
 
 def flip(m, axis=None):
     """`m` reversed along the axes, all if None."""
-    m = one_array("flip", m)
+    m = ensure_arraylike("flip", m)
     axes = tuple(range(m.ndim)) if axis is None else as_axes(axis, m.ndim)
     return lax.rev(m, axes)
 
@@ -491,7 +486,7 @@ def fliplr(m):
 
 def rot90(m, k=1, axes=(0, 1)):
     """`m` turned by k quarter turns in the plane of two axes, the first towards the second."""
-    m = one_array("rot90", m)
+    m = ensure_arraylike("rot90", m)
     if m.ndim < 2:
         raise ValueError("rot90 requires its first argument to have ndim at least two, but got "
                          f"first argument of shape {m.shape}, which has ndim {m.ndim}")
@@ -512,7 +507,7 @@ def roll(a, shift, axis=None):
 
     The shifts may be traced.
     """
-    a = one_array("roll", a)
+    a = ensure_arraylike("roll", a)
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), a.shape)
     axes = as_axes(axis, a.ndim)
@@ -553,7 +548,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
     (end_values), maximum, minimum, mean, median (stat_length), empty, or a function of NumPy's kind
     that returns the padded vector.
     """
-    array = one_array("pad", array)
+    array = ensure_arraylike("pad", array)
     widths = pairs_for(pad_width, array.ndim, "pad_width")
     check_pad_widths(widths)
     if callable(mode):
@@ -714,7 +709,7 @@ def pad_by_function(x, widths, function, kwargs):
 
 def diff(a, n=1, axis=-1, prepend=None, append=None):
     """The differences of neighbours along an axis, taken n times."""
-    a = one_array("diff", a)
+    a = ensure_arraylike("diff", a)
     n = concrete_or_error(operator.index, n, "'n' argument of jnp.diff")
     axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.diff")
     if n == 0:
@@ -733,13 +728,13 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
 
 
 def edge_part(part, a, axis):
-    part = one_array("diff", part)
+    part = ensure_arraylike("diff", part)
     return part if part.ndim else broadcast_trailing(part, replaced(a.shape, axis, 1))
 
 
 def ediff1d(ary, to_end=None, to_begin=None):
     """The differences of neighbours in the flat array, with values put before and after."""
-    a = ravel(one_array("ediff1d", ary))
+    a = ravel(ensure_arraylike("ediff1d", ary))
     parts = [to_begin, lax.sub(cut(a, 1, None, 0), cut(a, 0, -1, 0)), to_end]
     parts = [ravel(asarray(p)) for p in parts if p is not None]
     return lax.concatenate([convert(p, a.dtype) for p in parts], 0)
@@ -815,7 +810,7 @@ def sum_of_trapezoids(y, dx):
 
 def unwrap(p, discont=None, axis=-1, period=2 * np.pi):
     """Angles with jumps of more than half a period removed by adding whole periods."""
-    p = one_array("unwrap", p)
+    p = ensure_arraylike("unwrap", p)
     p, period = promote_dtypes(p, period)
     if dtypes.issubdtype(p.dtype, np.complexfloating):
         raise ValueError("jnp.unwrap does not support complex inputs.")
@@ -876,7 +871,7 @@ def sliding_dot(name, x, y, mode, precision, preferred_element_type):
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     """func1d of every vector of `arr` along an axis; the axes of its result take that axis's
     place."""
-    arr = one_array("apply_along_axis", arr)
+    arr = ensure_arraylike("apply_along_axis", arr)
     axis = canonicalize_axis(axis, arr.ndim)
     function = lambda vector: func1d(vector, *args, **kwargs)
     for i in range(1, arr.ndim - axis):
@@ -974,7 +969,7 @@ def checked(function, out_names, sizes, signature):
 
 def apply_over_axes(func, a, axes):
     """func(…func(a, axes[0])…, axes[-1]); a result that lost its axis gets it back with size 1."""
-    a = one_array("apply_over_axes", a)
+    a = ensure_arraylike("apply_over_axes", a)
     for axis in axes:
         out = func(a, axis)
         if out.ndim not in (a.ndim, a.ndim - 1):
@@ -987,7 +982,7 @@ def apply_over_axes(func, a, axes):
 
 def packbits(a, axis=None, bitorder="big"):
     """Eight truth values in each byte, along an axis (flat if None)."""
-    a = one_array("packbits", a)
+    a = ensure_arraylike("packbits", a)
     if not dtypes.issubdtype(a.dtype, np.integer) and a.dtype != bool:
         raise TypeError("Expected an input array of integer or boolean data type")
     a, axis = (ravel(a), 0) if axis is None else (a, canonicalize_axis(axis, a.ndim))
@@ -1007,7 +1002,7 @@ def bit_places(bitorder):
 
 def unpackbits(a, axis=None, count=None, bitorder="big"):
     """The eight bits of each byte, along an axis (flat if None), `count` of them."""
-    a = one_array("unpackbits", a)
+    a = ensure_arraylike("unpackbits", a)
     if a.dtype != np.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")
     a, axis = (ravel(a), 0) if axis is None else (a, canonicalize_axis(axis, a.ndim))

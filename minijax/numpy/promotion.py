@@ -31,8 +31,8 @@ def check_arraylike(fun_name, *args):
 def check_no_float0s(fun_name, *args):
     """Raise TypeError if an argument is the tangent of an integer, which holds nothing."""
     if any(holds_float0(x) for x in args):
-        raise TypeError(f"{fun_name} was called with a float0 array. Such arrays are derivatives by "
-                        "integers; they hold no numbers, so nothing can be computed from them. "
+        raise TypeError(f"{fun_name} was called with a float0 array. Such arrays are derivatives "
+                        "by integers; they hold no numbers, so nothing can be computed from them. "
                         "np.zeros_like(x, float) makes an array of zeros of the same shape.")
 
 
@@ -183,7 +183,6 @@ def promote_by(promote, fun_name, args):
 # --- The usual cases ---------------------------------------------------------------------------
 # Most calls have one Array, two of the same type, or an Array and a Python number. For those,
 # what follows gives what `promote_by` would, in a tenth of the time.
-
 # Python type -> kinds of dtype that such a number takes on
 _ABSORBED_BY = {int: "iufc", float: "fc", complex: "c"}
 

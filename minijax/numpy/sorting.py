@@ -16,7 +16,8 @@ from minijax.core import concrete_or_error
 from minijax.numpy.creation import arange, array, asarray, full, full_like, linspace, ones, zeros
 from minijax.numpy.indexing import getitem, nonzero, take
 from minijax.numpy.manipulation import (concatenate, cut, flip, moveaxis, ravel, reshape)
-from minijax.numpy.promotion import check_arraylike, convert, promote_dtypes, promote_dtypes_inexact
+from minijax.numpy.promotion import (check_arraylike, convert, ensure_arraylike, promote_dtypes,
+                                     promote_dtypes_inexact)
 from minijax.numpy.reductions import any as reduce_any
 from minijax.numpy.reductions import cumsum
 from minijax.numpy.reductions import max as reduce_max
@@ -152,8 +153,7 @@ def digitize(x, bins, right=False, *, method=None):
 
     The edges may rise or fall.
     """
-    check_arraylike("digitize", x, bins)
-    x, bins = asarray(x), asarray(bins)
+    x, bins = ensure_arraylike("digitize", x, bins)
     if bins.ndim != 1:
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins={bins}")
     n = bins.shape[0]
@@ -219,8 +219,7 @@ def bincount(x, weights=None, minlength=0, *, length=None):
     Negative numbers count as 0. The result has `length` places, larger numbers being dropped;
     without it `x` must be known, and the result is as long as needed, but at least `minlength`.
     """
-    check_arraylike("bincount", x)
-    x = asarray(x)
+    x = ensure_arraylike("bincount", x)
     x = convert(x, np.dtype(np.int32)) if x.dtype == bool else x
     if not dtypes.issubdtype(x.dtype, np.integer):
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
@@ -292,8 +291,7 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     element of `ar`, and counts. With `size` the result has that many, filled up with `fill_value`
     (default: the smallest).
     """
-    check_arraylike("unique", ar)
-    ar = asarray(ar)
+    ar = ensure_arraylike("unique", ar)
     if size is None:
         ar = concrete_or_error(asarray, ar, "The error arose for the first argument of "
                                             "jnp.unique(). "

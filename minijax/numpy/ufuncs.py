@@ -12,7 +12,7 @@ from minijax.array import Array
 from minijax.core import Tracer
 from minijax.numpy.promotion import (asarray, check_arraylike, convert, ensure_arraylike,
                                      promote_args, promote_args_inexact, promote_args_numeric,
-                                     promote_dtypes, promote_shapes)
+                                     promote_dtypes, promote_quickly, promote_shapes)
 from minijax.rules import const
 
 # --- One primitive each ------------------------------------------------------------------------
@@ -145,10 +145,12 @@ def to_bool(x):
 def where(condition, x, y):
     """Elements of x where the condition holds, else of y: `where` with three arguments."""
     condition = to_bool(asarray(condition))
-    x, y = promote_dtypes(x, y)
-    shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
-    condition, x, y = promote_shapes("where", condition, x, y)
-    return lax.select(condition, fill(x, shape), fill(y, shape))
+    x, y = promote_quickly((x, y)) or promote_dtypes(x, y)
+    if not x.shape == y.shape == condition.shape:
+        shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+        condition, x, y = promote_shapes("where", condition, x, y)
+        x, y = fill(x, shape), fill(y, shape)
+    return lax.select(condition, x, y)
 
 
 def fill(x, shape):
@@ -444,11 +446,6 @@ def trunc(x, /):
     """x rounded towards zero, elementwise; integers keep their dtype."""
     x = ensure_arraylike("trunc", x)
     return x if is_whole(x) else where(lax.lt(x, const(x, 0)), lax.ceil(x), lax.floor(x))
-
-
-def fix(x, /):
-    """x rounded towards zero: see `trunc`."""
-    return trunc(x)
 
 
 def rint(x, /):

@@ -1,3 +1,4 @@
+# Exported from notebooks/09_shapes.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: primitives. Home: 09_shapes. In JAX: jax/_src/lax/lax.py (dot_general).
 
 One product for matrices, vectors, batches of matrices and any tensor contraction. Give every axis a
@@ -5,6 +6,7 @@ letter, as einsum does. A letter that stands in both operands and in the result 
 both operands only, it is contracted; in one operand and the result, it is free. Gradients and
 batching then follow by writing down letters.
 """
+
 from enum import Enum
 from functools import lru_cache
 from math import prod
@@ -19,7 +21,18 @@ from minijax.primitives.elementwise import convert_element_type
 from minijax.primitives.structural import transpose
 from minijax.rules import def_checked_impl, defbilinear, not_mapped
 
-# --- Dimension numbers and letters -------------------------------------------------------------
+__all__ = [
+    "dot_letters", "dot_of_letters", "positions", "dot_general_p", "dot_general",
+    "dot_general_impl", "MATMUL", "matmul_axes", "dot_dtype", "precision_rank",
+    "accumulation_dtype", "dot_general_abstract_eval", "check_dot_axes", "contract_like",
+    "dot_general_transpose_lhs", "dot_general_transpose_rhs", "dot_general_batch",
+    "dot_general_lowering", "matrix_product", "Precision", "canonicalize_precision", "dot",
+    "batch_matmul",
+]
+
+
+# --- Dimension numbers and letters ----------------------------------------------------------------
+
 # dimension_numbers = ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)): axis numbers.
 
 @lru_cache(1024)
@@ -54,7 +67,7 @@ def positions(letters, word):
     return tuple(word.index(a) for a in letters)
 
 
-# --- dot_general -------------------------------------------------------------------------------
+# --- dot_general ----------------------------------------------------------------------------------
 
 dot_general_p = Primitive("dot_general")
 dot_general_p.usual_params.update(precision=None, preferred_element_type=None)
@@ -222,32 +235,7 @@ def matrix_product(numbers, lhs_ndim, rhs_ndim):
     return lambda x, y: dot_general_impl(x, y, **params)
 
 
-# --- Products with fewer words -----------------------------------------------------------------
-
-def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None):
-    """The product of vectors and matrices, or `dot_general` if dimension numbers are given."""
-    lhs_shape, rhs_shape = np.shape(lhs), np.shape(rhs)
-    if dimension_numbers is None:
-        simple = len(lhs_shape) in (1, 2) and len(rhs_shape) in (1, 2)
-        if not simple or lhs_shape[-1] != rhs_shape[0]:
-            raise ValueError("dot without dimension_numbers takes vectors and matrices whose inner "
-                             f"sizes agree, got shapes {lhs_shape} and {rhs_shape}")
-        dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
-    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
-
-
-def batch_matmul(lhs, rhs, precision=None):
-    """The matrix products of two stacks of matrices."""
-    lhs_ndim, rhs_ndim = np.ndim(lhs), np.ndim(rhs)
-    if lhs_ndim != rhs_ndim or lhs_ndim < 2:
-        raise ValueError("batch_matmul takes arrays of the same number of axes, at least 2, got "
-                         f"{lhs_ndim} and {rhs_ndim}")
-    batch = tuple(range(lhs_ndim - 2))
-    numbers = (((lhs_ndim - 1,), (lhs_ndim - 2,)), (batch, batch))
-    return dot_general(lhs, rhs, numbers, precision)
-
-
-# --- Precision ---------------------------------------------------------------------------------
+# --- Precision ------------------------------------------------------------------------------------
 
 class Precision(Enum):
     """How many passes an accelerator makes over a product; CPUs always work in full precision."""
@@ -273,3 +261,28 @@ def canonicalize_precision(precision):
         raise ValueError("precision must be None, a Precision, one of "
                          f"{list(_PRECISION_NAMES)}, or a pair of these, got {precision}")
     return found
+
+
+# --- Products with fewer words --------------------------------------------------------------------
+
+def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None):
+    """The product of vectors and matrices, or `dot_general` if dimension numbers are given."""
+    lhs_shape, rhs_shape = np.shape(lhs), np.shape(rhs)
+    if dimension_numbers is None:
+        simple = len(lhs_shape) in (1, 2) and len(rhs_shape) in (1, 2)
+        if not simple or lhs_shape[-1] != rhs_shape[0]:
+            raise ValueError("dot without dimension_numbers takes vectors and matrices whose inner "
+                             f"sizes agree, got shapes {lhs_shape} and {rhs_shape}")
+        dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
+    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+
+
+def batch_matmul(lhs, rhs, precision=None):
+    """The matrix products of two stacks of matrices."""
+    lhs_ndim, rhs_ndim = np.ndim(lhs), np.ndim(rhs)
+    if lhs_ndim != rhs_ndim or lhs_ndim < 2:
+        raise ValueError("batch_matmul takes arrays of the same number of axes, at least 2, got "
+                         f"{lhs_ndim} and {rhs_ndim}")
+    batch = tuple(range(lhs_ndim - 2))
+    numbers = (((lhs_ndim - 1,), (lhs_ndim - 2,)), (batch, batch))
+    return dot_general(lhs, rhs, numbers, precision)

@@ -119,7 +119,8 @@ def check_access(name, shape, indices, numbers, sizes, window_ndim):
                         "indexed")
     if [shape[d] for d in batching] != [indices[d] for d in indices_batching]:
         raise TypeError(f"{name} batching dimensions must have the same size, got {batching} of "
-                        f"the operand's shape {shape} and {indices_batching} of the indices' {indices}")
+                        f"the operand's shape {shape} and {indices_batching} of the indices' "
+                        f"{indices}")
     check_sizes(name, shape, indices, numbers, sizes)
 
 

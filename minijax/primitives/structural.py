@@ -1,3 +1,4 @@
+# Exported from notebooks/09_shapes.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: primitives. Home: 09_shapes. In JAX: jax/_src/lax/lax.py, jax/_src/lax/slicing.py (slice).
 
 Operations that compute nothing: they move, repeat, select or join elements. All are linear, and
@@ -6,6 +7,7 @@ they come in pairs, each of which is the transpose of the other:
     broadcast_in_dim ↔ reduce_sum      transpose ↔ transpose      slice       ↔ pad
     reshape          ↔ reshape         rev       ↔ rev            concatenate ↔ split
 """
+
 import builtins
 import operator
 from math import prod
@@ -16,15 +18,35 @@ from minijax import dtypes
 from minijax.array import Array, as_array
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive, Tracer
-from minijax.loop_ir import (ZERO, Axis, AxisValue, Const, Load, Store, axis_index, body_of,
-                             elementwise_step, flat_index, guard_of, guarded, library_step,
-                             lower_elementwise, lower_view, read, row_major, store_part, view_step)
-from minijax.rules import (Zero, batch_axis_first, bind, def_checked_impl, def_shape_aval,
-                           defbatch_front, deflinear, deflinear_jointly, full_like_aval,
-                           instantiate_zeros, is_undefined_primal, is_zero, not_mapped, shape_of,
-                           shift_axes)
+from minijax.loop_ir import (
+    Axis, AxisValue, Const, Load, Store, ZERO, axis_index, body_of, elementwise_step, flat_index,
+    guard_of, guarded, library_step, lower_elementwise, lower_view, read, row_major, store_part,
+    view_step,
+)
+from minijax.rules import (
+    Zero, batch_axis_first, bind, def_checked_impl, def_shape_aval, defbatch_front, deflinear,
+    deflinear_jointly, full_like_aval, instantiate_zeros, is_undefined_primal, is_zero, not_mapped,
+    shape_of, shift_axes,
+)
 
-# --- Shapes and axes ---------------------------------------------------------------------------
+__all__ = [
+    "canonicalize_shape", "canonicalize_axis", "check_shapelike", "asarray", "is_identity",
+    "invert", "transpose_p", "transpose", "transpose_shape", "rev_p", "rev", "rev_shape",
+    "reshape_p", "reshape", "reshape_shape", "reshape_transpose", "reshape_lowering",
+    "broadcast_in_dim_p", "broadcast_in_dim", "broadcast_in_dim_impl", "increasing",
+    "broadcast_in_dim_shape", "broadcast_in_dim_transpose", "broadcast", "expand_dims", "slice_p",
+    "slice", "steps", "slice_shape", "slice_transpose", "zero_of", "pad_p", "pad", "pad_impl",
+    "pad_places", "pad_shape", "pad_abstract_eval", "pad_transpose", "sum_all", "pad_batch",
+    "pad_lowering", "concatenate_p", "concatenate", "concatenate_abstract_eval",
+    "concatenate_transpose", "concatenate_lowering", "split_p", "split", "split_abstract_eval",
+    "split_jvp", "split_transpose", "split_lowering", "squeeze_p", "squeeze", "squeeze_shape",
+    "iota_p", "broadcasted_iota", "iota", "iota_impl", "iota_abstract_eval", "iota_lowering",
+    "full", "full_like", "zeros_like", "convert_scalar", "broadcast_shapes", "broadcast_to_rank",
+    "collapse", "slice_in_dim", "index_in_dim",
+]
+
+
+# --- Shapes and axes ------------------------------------------------------------------------------
 
 def canonicalize_shape(shape):
     """A shape as a tuple of ints; an int alone is a shape of one axis."""
@@ -58,14 +80,6 @@ def check_shapelike(function, argument, value):
         raise TypeError(f"{function} {argument} must have nonnegative elements, got {value}")
 
 
-def broadcast_shapes(*shapes):
-    """The shape that arrays of these shapes broadcast to; ValueError if there is none."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(shapes)}") from None
-
-
 def asarray(x):
     """`x` as an array: arrays and tracers as they are, numbers and NumPy arrays converted."""
     return x if isinstance(x, (Array, Tracer)) else as_array(x)
@@ -83,7 +97,7 @@ def invert(permutation):
     return tuple(inverse)
 
 
-# --- transpose ---------------------------------------------------------------------------------
+# --- transpose ------------------------------------------------------------------------------------
 
 transpose_p = Primitive("transpose")
 
@@ -113,99 +127,37 @@ defbatch_front(transpose_p, lambda n, *, permutation: dict(
 lower_view(transpose_p, lambda out, shape, *, permutation: [out[i] for i in invert(permutation)])
 
 
-# --- broadcast_in_dim --------------------------------------------------------------------------
+# --- rev ------------------------------------------------------------------------------------------
 
-broadcast_in_dim_p = Primitive("broadcast_in_dim")
-
-
-def broadcast_in_dim(operand, shape, broadcast_dimensions):
-    """Repeat elements to fill `shape`: operand axis i is result axis broadcast_dimensions[i]."""
-    if np.ndim(operand) == len(shape) and not len(broadcast_dimensions):
-        return asarray(operand)
-    return broadcast_in_dim_p.bind(operand, shape=tuple(shape),
-                                   broadcast_dimensions=tuple(broadcast_dimensions))
+rev_p = Primitive("rev")
 
 
-def broadcast_in_dim_impl(x, *, shape, broadcast_dimensions):
-    if not increasing(broadcast_dimensions):
-        x = x.transpose(np.argsort(broadcast_dimensions))
-    sizes = iter(x.shape)
-    aligned = [next(sizes) if i in broadcast_dimensions else 1 for i in range(len(shape))]
-    return np.broadcast_to(x.reshape(aligned), shape)
+def rev(operand, dimensions):
+    """Reverse the order of elements along `dimensions`."""
+    return rev_p.bind(operand, dimensions=tuple(dimensions))
 
 
-def_checked_impl(broadcast_in_dim_p, broadcast_in_dim_impl)
+def_checked_impl(rev_p, lambda x, *, dimensions: np.flip(x, dimensions))
 
 
-def increasing(dims):
-    return all(a < b for a, b in zip(dims, dims[1:]))
-
-
-def broadcast_in_dim_shape(operand_shape, *, shape, broadcast_dimensions):
-    check_shapelike("broadcast_in_dim", "shape", shape)
-    check_shapelike("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
-    got = (f"got operand shape {operand_shape}, target shape {shape}, "
-           f"broadcast_dimensions {broadcast_dimensions}")
-    if len(operand_shape) != len(broadcast_dimensions):
-        raise TypeError("broadcast_in_dim broadcast_dimensions must have one entry an operand "
-                        f"axis; {got}")
-    if not set(broadcast_dimensions) <= set(range(len(shape))):
-        raise TypeError("broadcast_in_dim broadcast_dimensions must be axes of the target shape; "
-                        + got)
-    if len(set(broadcast_dimensions)) != len(broadcast_dimensions):
-        raise TypeError(f"broadcast_in_dim broadcast_dimensions must not repeat an axis; {got}")
-    if any(n not in (1, shape[i]) for n, i in zip(operand_shape, broadcast_dimensions)):
-        raise TypeError("broadcast_in_dim operand sizes must be 1 or equal to those of the target "
-                        f"shape; {got}")
+def rev_shape(shape, *, dimensions):
+    check_shapelike("rev", "dimensions", dimensions)
+    if len(set(dimensions)) != len(dimensions):
+        raise TypeError(f"rev dimensions must be unique, got {dimensions}")
+    if any(i >= len(shape) for i in dimensions):
+        raise TypeError("rev dimensions must all be less than operand ndim, got dimensions "
+                        f"{dimensions} for operand ndim {len(shape)}")
     return shape
 
 
-def_shape_aval(broadcast_in_dim_p, broadcast_in_dim_shape)
+def_shape_aval(rev_p, rev_shape)
+deflinear(rev_p, lambda ct, x, *, dimensions: rev(ct, dimensions))
+defbatch_front(rev_p, lambda n, *, dimensions: dict(dimensions=shift_axes(dimensions)))
+lower_view(rev_p, lambda out, shape, *, dimensions:
+           [i * -1 + (n - 1) if d in dimensions else i for d, (i, n) in enumerate(zip(out, shape))])
 
 
-def broadcast_in_dim_transpose(ct, x, *, shape, broadcast_dimensions):
-    # What was copied is summed: the new axes, and those where the operand had size 1.
-    units = [i for i, n in enumerate(shape_of(x)) if n == 1]
-    kept = [j for i, j in enumerate(broadcast_dimensions) if i not in units]
-    summed = bind("reduce_sum", ct, axes=tuple(j for j in range(len(shape)) if j not in kept))
-    in_order = transpose(summed, invert([int(i) for i in np.argsort(kept)]))
-    return expand_dims(in_order, units)
-
-
-deflinear(broadcast_in_dim_p, broadcast_in_dim_transpose)
-defbatch_front(broadcast_in_dim_p, lambda n, *, shape, broadcast_dimensions: dict(
-    shape=(n, *shape), broadcast_dimensions=(0, *shift_axes(broadcast_dimensions))))
-lower_view(broadcast_in_dim_p, lambda out, operand_shape, *, shape, broadcast_dimensions:
-           [ZERO if n == 1 else out[d] for n, d in zip(operand_shape, broadcast_dimensions)])
-
-
-def broadcast(operand, sizes):
-    """Repeat the operand along new leading axes of the given sizes."""
-    if not len(sizes):
-        return asarray(operand)
-    shape = np.shape(operand)
-    dims = range(len(sizes), len(sizes) + len(shape))
-    return broadcast_in_dim(operand, (*sizes, *shape), tuple(dims))
-
-
-def broadcast_to_rank(x, rank):
-    """`x` with leading axes of size 1, `rank` axes in all."""
-    return broadcast(x, (1,) * (rank - np.ndim(x)))
-
-
-def expand_dims(array, dimensions):
-    """Insert axes of size 1, which stand at `dimensions` of the result."""
-    ndim = np.ndim(array) + len(dimensions)
-    dims = sorted(canonicalize_axis(i, ndim) for i in dimensions)
-    if len(set(dims)) != len(dims):
-        raise ValueError(f"repeated axis in lax.expand_dims: {dimensions}")
-    shape = list(np.shape(array))
-    for i in dims:
-        shape.insert(i, 1)
-    return broadcast_in_dim(array, shape, [i for i in range(ndim) if i not in dims])
-
-
-# --- reshape -----------------------------------------------------------------------------------
+# --- reshape --------------------------------------------------------------------------------------
 
 reshape_p = Primitive("reshape")
 
@@ -262,77 +214,94 @@ def reshape_lowering(ctx, x, *, new_sizes, dimensions):
     return elementwise_step(ctx, lambda x: x, x)       # memory stays as it is
 
 
-def collapse(operand, start_dimension, stop_dimension=None):
-    """Merge the axes start_dimension … stop_dimension - 1 into one."""
-    shape = tuple(np.shape(operand))
-    lo, hi, _ = builtins.slice(start_dimension, stop_dimension).indices(len(shape))
-    if hi < lo:
-        raise ValueError(f"collapse got an empty range of dimensions, {start_dimension}:"
-                         f"{stop_dimension}, of shape {shape}")
-    return reshape(operand, (*shape[:lo], prod(shape[lo:hi]), *shape[hi:]))
+# --- broadcast_in_dim -----------------------------------------------------------------------------
+
+broadcast_in_dim_p = Primitive("broadcast_in_dim")
 
 
-# --- squeeze -----------------------------------------------------------------------------------
-
-squeeze_p = Primitive("squeeze")
-
-
-def squeeze(array, dimensions):
-    """Drop axes of size 1."""
-    ndim = np.ndim(array)
-    dimensions = tuple(sorted([canonicalize_axis(i, ndim) for i in dimensions]))
-    return squeeze_p.bind(array, dimensions=dimensions) if dimensions else asarray(array)
+def broadcast_in_dim(operand, shape, broadcast_dimensions):
+    """Repeat elements to fill `shape`: operand axis i is result axis broadcast_dimensions[i]."""
+    if np.ndim(operand) == len(shape) and not len(broadcast_dimensions):
+        return asarray(operand)
+    return broadcast_in_dim_p.bind(operand, shape=tuple(shape),
+                                   broadcast_dimensions=tuple(broadcast_dimensions))
 
 
-def_checked_impl(squeeze_p, lambda x, *, dimensions: x.squeeze(dimensions))
+def broadcast_in_dim_impl(x, *, shape, broadcast_dimensions):
+    if not increasing(broadcast_dimensions):
+        x = x.transpose(np.argsort(broadcast_dimensions))
+    sizes = iter(x.shape)
+    aligned = [next(sizes) if i in broadcast_dimensions else 1 for i in range(len(shape))]
+    return np.broadcast_to(x.reshape(aligned), shape)
 
 
-def squeeze_shape(shape, *, dimensions):
-    if len(set(dimensions)) != len(dimensions):
-        raise ValueError(f"squeeze dimensions are not unique: {dimensions}")
-    if any(shape[i] != 1 for i in dimensions):
-        raise ValueError("cannot select an axis to squeeze out which has size not equal to one, "
-                         f"got shape={shape} and dimensions={dimensions}")
-    return tuple(n for i, n in enumerate(shape) if i not in dimensions)
+def_checked_impl(broadcast_in_dim_p, broadcast_in_dim_impl)
 
 
-def_shape_aval(squeeze_p, squeeze_shape)
-deflinear(squeeze_p, lambda ct, x, *, dimensions: reshape(ct, shape_of(x)))
-defbatch_front(squeeze_p, lambda n, *, dimensions: dict(dimensions=shift_axes(dimensions)))
-lower_elementwise(squeeze_p, lambda x, *, dimensions: x)     # memory stays as it is
+def increasing(dims):
+    return all(a < b for a, b in zip(dims, dims[1:]))
 
 
-# --- rev ---------------------------------------------------------------------------------------
-
-rev_p = Primitive("rev")
-
-
-def rev(operand, dimensions):
-    """Reverse the order of elements along `dimensions`."""
-    return rev_p.bind(operand, dimensions=tuple(dimensions))
-
-
-def_checked_impl(rev_p, lambda x, *, dimensions: np.flip(x, dimensions))
-
-
-def rev_shape(shape, *, dimensions):
-    check_shapelike("rev", "dimensions", dimensions)
-    if len(set(dimensions)) != len(dimensions):
-        raise TypeError(f"rev dimensions must be unique, got {dimensions}")
-    if any(i >= len(shape) for i in dimensions):
-        raise TypeError("rev dimensions must all be less than operand ndim, got dimensions "
-                        f"{dimensions} for operand ndim {len(shape)}")
+def broadcast_in_dim_shape(operand_shape, *, shape, broadcast_dimensions):
+    check_shapelike("broadcast_in_dim", "shape", shape)
+    check_shapelike("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
+    got = (f"got operand shape {operand_shape}, target shape {shape}, "
+           f"broadcast_dimensions {broadcast_dimensions}")
+    if len(operand_shape) != len(broadcast_dimensions):
+        raise TypeError("broadcast_in_dim broadcast_dimensions must have one entry an operand "
+                        f"axis; {got}")
+    if not set(broadcast_dimensions) <= set(range(len(shape))):
+        raise TypeError("broadcast_in_dim broadcast_dimensions must be axes of the target shape; "
+                        + got)
+    if len(set(broadcast_dimensions)) != len(broadcast_dimensions):
+        raise TypeError(f"broadcast_in_dim broadcast_dimensions must not repeat an axis; {got}")
+    if any(n not in (1, shape[i]) for n, i in zip(operand_shape, broadcast_dimensions)):
+        raise TypeError("broadcast_in_dim operand sizes must be 1 or equal to those of the target "
+                        f"shape; {got}")
     return shape
 
 
-def_shape_aval(rev_p, rev_shape)
-deflinear(rev_p, lambda ct, x, *, dimensions: rev(ct, dimensions))
-defbatch_front(rev_p, lambda n, *, dimensions: dict(dimensions=shift_axes(dimensions)))
-lower_view(rev_p, lambda out, shape, *, dimensions:
-           [i * -1 + (n - 1) if d in dimensions else i for d, (i, n) in enumerate(zip(out, shape))])
+def_shape_aval(broadcast_in_dim_p, broadcast_in_dim_shape)
 
 
-# --- slice -------------------------------------------------------------------------------------
+def broadcast_in_dim_transpose(ct, x, *, shape, broadcast_dimensions):
+    # What was copied is summed: the new axes, and those where the operand had size 1.
+    units = [i for i, n in enumerate(shape_of(x)) if n == 1]
+    kept = [j for i, j in enumerate(broadcast_dimensions) if i not in units]
+    summed = bind("reduce_sum", ct, axes=tuple(j for j in range(len(shape)) if j not in kept))
+    in_order = transpose(summed, invert([int(i) for i in np.argsort(kept)]))
+    return expand_dims(in_order, units) if units else in_order
+
+
+deflinear(broadcast_in_dim_p, broadcast_in_dim_transpose)
+defbatch_front(broadcast_in_dim_p, lambda n, *, shape, broadcast_dimensions: dict(
+    shape=(n, *shape), broadcast_dimensions=(0, *shift_axes(broadcast_dimensions))))
+lower_view(broadcast_in_dim_p, lambda out, operand_shape, *, shape, broadcast_dimensions:
+           [ZERO if n == 1 else out[d] for n, d in zip(operand_shape, broadcast_dimensions)])
+
+
+def broadcast(operand, sizes):
+    """Repeat the operand along new leading axes of the given sizes."""
+    if not len(sizes):
+        return asarray(operand)
+    shape = np.shape(operand)
+    dims = range(len(sizes), len(sizes) + len(shape))
+    return broadcast_in_dim(operand, (*sizes, *shape), tuple(dims))
+
+
+def expand_dims(array, dimensions):
+    """Insert axes of size 1, which stand at `dimensions` of the result."""
+    ndim = np.ndim(array) + len(dimensions)
+    dims = sorted(canonicalize_axis(i, ndim) for i in dimensions)
+    if len(set(dims)) != len(dims):
+        raise ValueError(f"repeated axis in lax.expand_dims: {dimensions}")
+    shape = list(np.shape(array))
+    for i in dims:
+        shape.insert(i, 1)
+    return broadcast_in_dim(array, shape, [i for i in range(ndim) if i not in dims])
+
+
+# --- slice ----------------------------------------------------------------------------------------
 
 slice_p = Primitive("slice")
 
@@ -397,31 +366,7 @@ lower_view(slice_p, lambda out, shape, *, start_indices, limit_indices, strides:
            [i * step + start for i, step, start in zip(out, steps(strides, len(shape)), start_indices)])
 
 
-def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
-    """Slice one axis; the indices may be None or negative, as in Python."""
-    shape = np.shape(operand)
-    axis = canonicalize_axis(axis, len(shape))
-    start, limit = ((default if i is None else operator.index(i))
-                    for i, default in ((start_index, 0), (limit_index, shape[axis])))
-    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
-    starts[axis] = start + shape[axis] if start < 0 else start
-    limits[axis] = limit + shape[axis] if limit < 0 else limit
-    strides[axis] = operator.index(stride)
-    return slice(operand, starts, limits, strides)
-
-
-def index_in_dim(operand, index, axis=0, keepdims=True):
-    """The part of the operand at one index of an axis; IndexError if out of bounds."""
-    shape = np.shape(operand)
-    axis, index = canonicalize_axis(axis, len(shape)), operator.index(index)
-    if not -shape[axis] <= index < shape[axis]:
-        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {shape[axis]}")
-    start = index % shape[axis]
-    result = slice_in_dim(operand, start, start + 1, 1, axis)
-    return result if keepdims else squeeze(result, (axis,))
-
-
-# --- pad ---------------------------------------------------------------------------------------
+# --- pad ------------------------------------------------------------------------------------------
 
 pad_p = Primitive("pad")
 
@@ -529,7 +474,7 @@ def pad_lowering(ctx, x, padding_value, *, padding_config):
     return out
 
 
-# --- concatenate -------------------------------------------------------------------------------
+# --- concatenate ----------------------------------------------------------------------------------
 
 concatenate_p = Primitive("concatenate")
 
@@ -586,7 +531,7 @@ def concatenate_lowering(ctx, *xs, dimension):
     return out
 
 
-# --- split -------------------------------------------------------------------------------------
+# --- split ----------------------------------------------------------------------------------------
 
 split_p = Primitive("split", multiple_results=True)
 
@@ -635,7 +580,37 @@ def split_lowering(ctx, x, *, sizes, axis):
                                                in enumerate(out)], x, k) for k in range(len(sizes))]
 
 
-# --- iota --------------------------------------------------------------------------------------
+# --- squeeze --------------------------------------------------------------------------------------
+
+squeeze_p = Primitive("squeeze")
+
+
+def squeeze(array, dimensions):
+    """Drop axes of size 1."""
+    ndim = np.ndim(array)
+    dimensions = tuple(sorted([canonicalize_axis(i, ndim) for i in dimensions]))
+    return squeeze_p.bind(array, dimensions=dimensions) if dimensions else asarray(array)
+
+
+def_checked_impl(squeeze_p, lambda x, *, dimensions: x.squeeze(dimensions))
+
+
+def squeeze_shape(shape, *, dimensions):
+    if len(set(dimensions)) != len(dimensions):
+        raise ValueError(f"squeeze dimensions are not unique: {dimensions}")
+    if any(shape[i] != 1 for i in dimensions):
+        raise ValueError("cannot select an axis to squeeze out which has size not equal to one, "
+                         f"got shape={shape} and dimensions={dimensions}")
+    return tuple(n for i, n in enumerate(shape) if i not in dimensions)
+
+
+def_shape_aval(squeeze_p, squeeze_shape)
+deflinear(squeeze_p, lambda ct, x, *, dimensions: reshape(ct, shape_of(x)))
+defbatch_front(squeeze_p, lambda n, *, dimensions: dict(dimensions=shift_axes(dimensions)))
+lower_elementwise(squeeze_p, lambda x, *, dimensions: x)     # memory stays as it is
+
+
+# --- iota -----------------------------------------------------------------------------------------
 
 iota_p = Primitive("iota")
 
@@ -687,7 +662,7 @@ def iota_lowering(ctx, *, dtype, shape, dimension):
     return out
 
 
-# --- Arrays of one number ----------------------------------------------------------------------
+# --- Arrays of one number -------------------------------------------------------------------------
 
 def full(shape, fill_value, dtype=None):
     """An array filled with one number, of its dtype or the one given."""
@@ -722,3 +697,52 @@ def convert_scalar(x, dtype, weak_type):
     if x.dtype == dtype and x.weak_type == weak_type:
         return x
     return bind("convert_element_type", x, new_dtype=dtype, weak_type=weak_type)
+
+
+# --- Structure, in fewer words --------------------------------------------------------------------
+
+def broadcast_shapes(*shapes):
+    """The shape that arrays of these shapes broadcast to; ValueError if there is none."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(shapes)}") from None
+
+
+def broadcast_to_rank(x, rank):
+    """`x` with leading axes of size 1, `rank` axes in all."""
+    return broadcast(x, (1,) * (rank - np.ndim(x)))
+
+
+def collapse(operand, start_dimension, stop_dimension=None):
+    """Merge the axes start_dimension … stop_dimension - 1 into one."""
+    shape = tuple(np.shape(operand))
+    lo, hi, _ = builtins.slice(start_dimension, stop_dimension).indices(len(shape))
+    if hi < lo:
+        raise ValueError(f"collapse got an empty range of dimensions, {start_dimension}:"
+                         f"{stop_dimension}, of shape {shape}")
+    return reshape(operand, (*shape[:lo], prod(shape[lo:hi]), *shape[hi:]))
+
+
+def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
+    """Slice one axis; the indices may be None or negative, as in Python."""
+    shape = np.shape(operand)
+    axis = canonicalize_axis(axis, len(shape))
+    start, limit = ((default if i is None else operator.index(i))
+                    for i, default in ((start_index, 0), (limit_index, shape[axis])))
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis] = start + shape[axis] if start < 0 else start
+    limits[axis] = limit + shape[axis] if limit < 0 else limit
+    strides[axis] = operator.index(stride)
+    return slice(operand, starts, limits, strides)
+
+
+def index_in_dim(operand, index, axis=0, keepdims=True):
+    """The part of the operand at one index of an axis; IndexError if out of bounds."""
+    shape = np.shape(operand)
+    axis, index = canonicalize_axis(axis, len(shape)), operator.index(index)
+    if not -shape[axis] <= index < shape[axis]:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {shape[axis]}")
+    start = index % shape[axis]
+    result = slice_in_dim(operand, start, start + 1, 1, axis)
+    return result if keepdims else squeeze(result, (axis,))

@@ -23,7 +23,7 @@ wrong = {
     ],
     "looks_linear": [
         ("random.normal(size=(2, n))", "random.uniform(size=(2, n))", "absolute|abs"),
-        ("2 * np.asarray(f(z))", "np.asarray(f(2 * z))", "should be"),
+        ("f(x + 2 * z), np.asarray(f(x)) + 2", "f(2 * z), 2", "absolute|abs"),
         ("x, z = random.normal(size=(2, n))", "x = z = random.normal(size=n)", "should be False"),
     ],
     "rules_from": [

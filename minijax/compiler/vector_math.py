@@ -1,0 +1,240 @@
+"""Layer: compiler. Home: 13_fusion. In JAX: XLA's polynomial approximations for LLVM.
+
+Elementary functions from additions, multiplications and bit operations, so that LLVM can vectorise the
+loops they stand in. Each is written once, for float32 and float64, in the operations of an `m`: either
+NumPy's, or ones that write LLVM instructions. Errors are below 2 units in the last place.
+
+The plan is the same everywhere: reduce the argument to a small interval, add up a series there, undo
+the reduction. Coefficients are those of the Taylor series; the interval is so small that these need
+only one or two terms more than the best polynomial.
+"""
+import math
+
+import numpy as np
+
+# --- Numbers of a format -----------------------------------------------------------------------
+
+class Format:
+    """What the functions know about a float format."""
+
+    def __init__(self, dtype, exp_terms, log_terms, max_exp, min_exp):
+        info = np.finfo(dtype)
+        self.dtype = np.dtype(dtype)
+        self.integer = np.dtype(f"i{self.dtype.itemsize}")
+        self.mantissa_bits, self.bias = info.nmant, 1 - info.minexp
+        self.tiny = float(info.tiny)
+        self.exp_terms, self.log_terms = exp_terms, log_terms
+        self.max_exp, self.min_exp = max_exp, min_exp
+        self.log2_high, self.log2_low = split(math.log(2), 2.0 ** -9 if info.nmant < 30 else 2.0 ** -32)
+
+
+def split(x, unit):
+    """x as a multiple of `unit`, whose products with small integers are exact, and a small rest."""
+    high = round(x / unit) * unit
+    rest = x - high
+    if x == math.log(2):
+        rest = (x - high) + 2.3190468138462996e-17       # log 2 to 100 bits
+    return high, rest
+
+
+FORMATS = {np.dtype(np.float32): Format(np.float32, 8, 5, 89.0, -104.0),
+           np.dtype(np.float64): Format(np.float64, 14, 11, 710.0, -746.0)}
+
+
+def series(m, x, coefficients):
+    """Σ coefficients[k] x^k, by Horner's rule."""
+    out = m.const(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        out = out * x + m.const(c)
+    return out
+
+
+# --- The exponential ---------------------------------------------------------------------------
+
+def exp(m, x):
+    """x = k log 2 + r with |r| <= log(2) / 2, and e^x = 2^k e^r."""
+    f = m.format
+    x = m.select(x > m.const(f.max_exp), m.const(f.max_exp), x)
+    x = m.select(x < m.const(f.min_exp), m.const(f.min_exp), x)
+    k, number = nearest_integer(m, x * m.const(1 / math.log(2)))
+    r = (x - k * m.const(f.log2_high)) - k * m.const(f.log2_low)
+    p = series(m, r, [1 / math.factorial(n) for n in range(f.exp_terms)])
+    # 2^k alone may not be representable where e^x is: multiply in two steps
+    half = number >> 1
+    return p * power_of_two(m, half) * power_of_two(m, number - half)
+
+
+def nearest_integer(m, x):
+    """x rounded, as a float and as an integer: adding a large number pushes out the fraction bits."""
+    large = m.const(1.5 * 2.0 ** m.format.mantissa_bits)
+    shifted = x + large
+    return shifted - large, m.bits(shifted) - m.bits(large)
+
+
+def power_of_two(m, n):
+    return m.float_of_bits((n + m.integer(m.format.bias)) << m.format.mantissa_bits)
+
+
+def expm1(m, x):
+    """As exp, but e^r - 1 is added up without the 1: e^x - 1 = 2^k (e^r - 1) + (2^k - 1)."""
+    f = m.format
+    y = m.select(x > m.const(f.max_exp), m.const(f.max_exp), x)
+    y = m.select(y < m.const(-50.0), m.const(-50.0), y)
+    k, number = nearest_integer(m, y * m.const(1 / math.log(2)))
+    r = (y - k * m.const(f.log2_high)) - k * m.const(f.log2_low)
+    q = series(m, r, [1 / math.factorial(n) for n in range(2, f.exp_terms + 1)])
+    p = r + r * r * q
+    # half the result first, since 2^k overflows where the result does not
+    scale = power_of_two(m, number - m.integer(1))
+    out = (scale * p + (scale - m.const(0.5))) * m.const(2.0)
+    return m.select(m.absolute(x) < m.const(f.tiny), x, out)
+
+
+def tanh(m, x):
+    """tanh |x| = e / (e + 2) with e = e^(2|x|) - 1."""
+    size = m.absolute(x)
+    size = m.select(size > m.const(20.0), m.const(20.0), size)
+    e = expm1(m, size + size)
+    out = m.select(m.absolute(x) < m.const(1e-4 if m.format.mantissa_bits < 30 else 1e-8), size,
+                   e / (e + m.const(2.0)))
+    return m.copysign(out, x)
+
+
+def logistic(m, x):
+    return m.const(1.0) / (m.const(1.0) + exp(m, -x))
+
+
+# --- The logarithm -----------------------------------------------------------------------------
+
+def log(m, x):
+    """x = 2^k (1 + f) with 1 + f from √½ to √2, and log x = k log 2 + log(1 + f)."""
+    k, f = mantissa(m, x)
+    out = log_of_mantissa(m, k, f)
+    return log_at_the_edge(m, x, out)
+
+
+def mantissa(m, x):
+    """(k, f) with x = 2^k (1 + f)."""
+    fmt = m.format
+    is_small = x < m.const(fmt.tiny)
+    scaled = m.select(is_small, x * m.const(2.0 ** (fmt.mantissa_bits + 1)), x)
+    # subtracting the bits of √½ makes the exponent bits change at √2 rather than at 2
+    offset = m.bits(m.const(math.sqrt(0.5)))
+    number = m.bits(scaled) - offset
+    k = number >> fmt.mantissa_bits
+    one_plus_f = m.float_of_bits(m.bits(scaled) - (k << fmt.mantissa_bits))
+    k = m.to_float(k) - m.select(is_small, m.const(fmt.mantissa_bits + 1), m.const(0.0))
+    return k, one_plus_f - m.const(1.0)
+
+
+def log_of_mantissa(m, k, f):
+    # with s = f / (2 + f): log(1 + f) = 2 (s + s³/3 + s⁵/5 + …) = f - f²/2 + s (f²/2 + R(s²)),
+    # in which the large part, f, is exact
+    fmt = m.format
+    s = f / (m.const(2.0) + f)
+    z = s * s
+    r = z * series(m, z, [2 / (2 * n + 3) for n in range(fmt.log_terms)])
+    square = m.const(0.5) * f * f
+    low = s * (square + r) + k * m.const(fmt.log2_low)
+    return k * m.const(fmt.log2_high) - ((square - low) - f)
+
+
+def log_at_the_edge(m, x, out):
+    out = m.select(x < m.const(0.0), m.const(math.nan), out)
+    out = m.select(x == m.const(0.0), m.const(-math.inf), out)
+    # inf and NaN are their own logarithms
+    return m.select(x < m.const(math.inf), out, m.select(x == x, x, x))
+
+
+def log1p(m, x):
+    """log(1 + x), corrected for what the rounding of 1 + x lost."""
+    u = m.const(1.0) + x
+    k, f = mantissa(m, u)
+    lost = m.select(m.absolute(x) < m.const(1.0), x - (u - m.const(1.0)), m.const(1.0) - (u - x))
+    out = log_of_mantissa(m, k, f) + lost / u
+    out = log_at_the_edge(m, u, out)
+    return m.select(m.absolute(x) < m.const(m.format.tiny), x, out)
+
+
+# --- Sine and cosine ---------------------------------------------------------------------------
+# For float32 all is done in float64, in which π/2 · n is exact enough up to the bound below.
+
+HALF_PI_HIGH = 1.5707963109016418          # 25 bits of π/2, so that products with integers are exact
+HALF_PI_LOW = 1.5893254773528197e-08
+TRIGONOMETRIC_BOUND = 1e8                  # beyond it the C library's slower functions take over
+
+
+def reduce_angle(m, x):
+    """(r, n) with x = n π/2 + r and |r| <= π/4."""
+    k, number = nearest_integer(m, x * m.const(2 / math.pi))
+    return (x - k * m.const(HALF_PI_HIGH)) - k * m.const(HALF_PI_LOW), number
+
+
+def sin_of_quadrant(m, r, n):
+    """sin(r + n π/2)."""
+    z = r * r
+    sine = r * series(m, z, [(-1) ** k / math.factorial(2 * k + 1) for k in range(6)])
+    cosine = series(m, z, [(-1) ** k / math.factorial(2 * k) for k in range(7)])
+    value = m.select((n & m.integer(1)) == m.integer(0), sine, cosine)
+    # the sign bit is bit 1 of n
+    flip = (n & m.integer(2)) << (m.format.mantissa_bits + m.exponent_bits - 1)
+    return m.float_of_bits(m.bits(value) ^ flip)
+
+
+def sin(m, x):
+    r, n = reduce_angle(m, x)
+    return sin_of_quadrant(m, r, n)
+
+
+def cos(m, x):
+    r, n = reduce_angle(m, x)
+    return sin_of_quadrant(m, r, n + m.integer(1))
+
+
+# --- The error function ------------------------------------------------------------------------
+
+# e^(x²) erfc(x) for 0.8 <= x <= 4.2 as a polynomial in 1 / (1 + x/2): Chebyshev interpolation.
+SCALED_ERFC = (-0.00015883849118836224, 0.2849830389022827, 0.25923827290534973,
+               0.34936612844467163, -0.1068197712302208, 0.5671553015708923,
+               -0.473776251077652, 0.12007023394107819)
+
+
+def erf(m, x):
+    """A series up to 0.85, and 1 - e^(-x²) g(x) beyond."""
+    size = m.absolute(x)
+    z = x * x
+    near = x * series(m, z, [2 / math.sqrt(math.pi) * (-1) ** n / (math.factorial(n) * (2 * n + 1))
+                             for n in range(11)])
+    t = m.const(1.0) / (m.const(1.0) + m.const(0.5) * size)
+    far = m.const(1.0) - exp(m, -z) * series(m, t, SCALED_ERFC)
+    far = m.copysign(m.select(size > m.const(4.2), m.const(1.0), far), x)
+    return m.select(size < m.const(0.85), near, m.select(x == x, far, x))
+
+
+# --- The operations in NumPy -------------------------------------------------------------------
+
+class NumpyMath:
+    """The operations on NumPy arrays of one float dtype."""
+
+    def __init__(self, dtype):
+        self.format = FORMATS[np.dtype(dtype)]
+        self.exponent_bits = 8 * self.format.dtype.itemsize - 1 - self.format.mantissa_bits
+
+    def const(self, number):
+        return self.format.dtype.type(number)
+
+    def integer(self, number):
+        return self.format.integer.type(number)
+
+    def bits(self, x):
+        return np.asarray(x).view(self.format.integer)
+
+    def float_of_bits(self, n):
+        return np.asarray(n).view(self.format.dtype)
+
+    def to_float(self, n):
+        return np.asarray(n).astype(self.format.dtype)
+
+    select = staticmethod(np.where)
+    absolute = staticmethod(np.abs)
+    copysign = staticmethod(np.copysign)
