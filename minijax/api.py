@@ -1,8 +1,10 @@
+# Exported from notebooks/10_numpy.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: transformations as users call them. Home: 10_numpy. In JAX: jax/_src/api.py.
 
 Each function here flattens pytrees, checks what it was given, calls an interpreter on flat
 functions and puts the pytrees together again.
 """
+
 from functools import wraps
 
 import numpy as np
@@ -11,8 +13,10 @@ from minijax import dtypes
 from minijax.array import Array, as_array
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Tracer
-from minijax.flatten import (FlatFunction, FlatFunctionWithAux, arg_label, as_index_tuple, fun_name,
-                             normalise_argnums, split_args)
+from minijax.flatten import (
+    FlatFunction, FlatFunctionWithAux, arg_label, as_index_tuple, fun_name, normalise_argnums,
+    split_args,
+)
 from minijax.interpreters.batching import axis_of, batch_to_dims
 from minijax.interpreters.jvp import jvp_instantiated
 from minijax.interpreters.partial_eval import apply_linear, linearize_flat
@@ -20,10 +24,24 @@ from minijax.interpreters.staging import trace_to_closed_jaxpr
 from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import dce_jaxpr
 from minijax.rules import UndefinedPrimal, full_like_aval, instantiate_zeros
-from minijax.tree_util import (broadcast_prefix, keystr, tree_flatten, tree_flatten_with_path,
-                               tree_leaves, tree_map, tree_structure, tree_unflatten)
+from minijax.tree_util import (
+    broadcast_prefix, keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map,
+    tree_structure, tree_unflatten,
+)
 
-# --- Checks ------------------------------------------------------------------------------------
+__all__ = [
+    "check_callable", "check_array", "is_float0", "check_tangent", "jvp", "linearize",
+    "linearize_tree", "vjp", "flatten_cotangents", "cotangent_like", "grad", "value_and_grad",
+    "named_like", "check_grad_input", "check_scalar_output", "vmap", "LateOutAxes",
+    "broadcast_axes", "flatten_axes", "canonical_axis", "mapped_size", "size_mismatch", "jacfwd",
+    "jacrev", "jacobian", "hessian", "jacobian_by", "PerArg", "standard_basis",
+    "columns_of_jacobian", "rows_of_jacobian", "offsets", "split_into", "row_block",
+    "ShapeDtypeStruct", "aval_of_argument", "make_jaxpr", "eval_shape", "linear_transpose",
+    "device_put", "device_get", "block_until_ready",
+]
+
+
+# --- Checks ---------------------------------------------------------------------------------------
 
 def check_callable(f):
     if not callable(f):
@@ -54,7 +72,7 @@ def check_tangent(primal, tangent, where):
                          f"{want.shape} and {got.shape}")
 
 
-# --- Forward mode ------------------------------------------------------------------------------
+# --- Forward mode ---------------------------------------------------------------------------------
 
 def jvp(fun, primals, tangents, has_aux=False):
     """(fun(*primals), its derivative at primals applied to tangents).
@@ -109,7 +127,7 @@ def linearize_tree(fun, ps, in_tree, has_aux):
     return flat, outs[:n], dce_jaxpr(jaxpr, is_output), consts, zero_avals[:n], aux
 
 
-# --- Reverse mode ------------------------------------------------------------------------------
+# --- Reverse mode ---------------------------------------------------------------------------------
 
 def vjp(fun, *primals, has_aux=False):
     """(fun(*primals), f_vjp) with f_vjp(cotangents) a tuple of cotangents, one a primal.
@@ -230,99 +248,7 @@ def check_scalar_output(out, name, holomorphic):
                         f"returned {aval.dtype}; for complex functions use holomorphic=True")
 
 
-# --- Jacobians ---------------------------------------------------------------------------------
-
-def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
-    """The Jacobian of fun, a column at a time by vmap of jvp: best for few inputs.
-
-    Leaves have shape (*output shape, *input shape), nested as output tree of input trees.
-    """
-    return jacobian_by(columns_of_jacobian, fun, argnums, has_aux, holomorphic)
-
-
-def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
-    """The Jacobian of fun, a row at a time by vmap of vjp: best for few outputs. See `jacfwd`."""
-    return jacobian_by(rows_of_jacobian, fun, argnums, has_aux, holomorphic, allow_int)
-
-
-jacobian = jacrev
-
-
-def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
-    """The matrix of second derivatives of a function: jacfwd of jacrev."""
-    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
-
-
-def jacobian_by(method, fun, argnums, has_aux, holomorphic, allow_int=False):
-    check_callable(fun)
-    nums = as_index_tuple("argnums", argnums)
-
-    @wraps(fun, updated=())
-    def jac_f(*args, **kwargs):
-        chosen = normalise_argnums("argnums", nums, len(args), TypeError)
-        some, rebuild = split_args(args, chosen)
-        for i, x in zip(chosen, some):
-            check_grad_input(x, arg_label(fun, i), holomorphic, allow_int)
-        call = named_like(fun, lambda *some: fun(*rebuild(some), **kwargs))
-        jac, *aux = method(call, some, has_aux)
-        if not isinstance(argnums, (tuple, list)):
-            jac = tree_map(lambda per_arg: per_arg[0], jac, is_leaf=lambda t: isinstance(t, PerArg))
-        else:
-            jac = tree_map(tuple, jac, is_leaf=lambda t: isinstance(t, PerArg))
-        return (jac, aux[0]) if has_aux else jac
-    return jac_f
-
-
-class PerArg(list):
-    """The Jacobians of one output leaf, one pytree for each argument."""
-
-
-def standard_basis(leaves):
-    """For each leaf, all unit tangents of the leaves put end to end, along a leading axis."""
-    sizes = [typeof(x).size for x in leaves]
-    eye = np.eye(sum(sizes))
-    blocks = np.split(eye, np.cumsum(sizes)[:-1], axis=1)
-    return [as_array(b.reshape(len(eye), *typeof(x).shape).astype(typeof(x).dtype))
-            for b, x in zip(blocks, leaves)]
-
-
-def columns_of_jacobian(f, args, has_aux):
-    leaves, in_tree = tree_flatten(tuple(args))
-    out, f_lin, *aux = linearize(f, *args, has_aux=has_aux)
-    basis = tree_unflatten(in_tree, standard_basis(leaves))
-    columns = vmap(lambda *ts: f_lin(*ts), out_axes=-1)(*basis)
-    return (tree_map(lambda c, y: split_into(c, typeof(y).shape, leaves, in_tree, before=True),
-                     columns, out), *aux)
-
-
-def rows_of_jacobian(f, args, has_aux):
-    leaves, in_tree = tree_flatten(tuple(args))
-    out, f_vjp, *aux = vjp(f, *args, has_aux=has_aux)
-    outs, out_tree = tree_flatten(out)
-    basis = tree_unflatten(out_tree, standard_basis(outs))
-    rows = tree_leaves(vmap(f_vjp)(basis))          # one a leaf of the arguments
-    blocks = [[row_block(r, k, outs, typeof(x).shape) for r, x in zip(rows, leaves)]
-              for k in range(len(outs))]
-    return (tree_unflatten(out_tree, [PerArg(tree_unflatten(in_tree, b)) for b in blocks]), *aux)
-
-
-def offsets(leaves):
-    return np.cumsum([0, *[typeof(x).size for x in leaves]])
-
-
-def split_into(columns, out_shape, leaves, in_tree, before):
-    ends = offsets(leaves)
-    blocks = [columns[..., a:b].reshape(*out_shape, *typeof(x).shape)
-              for a, b, x in zip(ends, ends[1:], leaves)]
-    return PerArg(tree_unflatten(in_tree, blocks))
-
-
-def row_block(rows, k, outs, in_shape):
-    ends = offsets(outs)
-    return rows[ends[k]:ends[k + 1]].reshape(*typeof(outs[k]).shape, *in_shape)
-
-
-# --- vmap --------------------------------------------------------------------------------------
+# --- vmap -----------------------------------------------------------------------------------------
 
 def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None):
     """`fun` on a batch of arguments: equal to a loop over their axes, without the loop.
@@ -422,7 +348,99 @@ def size_mismatch(fun, args, kwargs, dims, axis_size):
     return "\n".join(lines)
 
 
-# --- Programs ----------------------------------------------------------------------------------
+# --- Jacobians ------------------------------------------------------------------------------------
+
+def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
+    """The Jacobian of fun, a column at a time by vmap of jvp: best for few inputs.
+
+    Leaves have shape (*output shape, *input shape), nested as output tree of input trees.
+    """
+    return jacobian_by(columns_of_jacobian, fun, argnums, has_aux, holomorphic)
+
+
+def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    """The Jacobian of fun, a row at a time by vmap of vjp: best for few outputs. See `jacfwd`."""
+    return jacobian_by(rows_of_jacobian, fun, argnums, has_aux, holomorphic, allow_int)
+
+
+jacobian = jacrev
+
+
+def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
+    """The matrix of second derivatives of a function: jacfwd of jacrev."""
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+def jacobian_by(method, fun, argnums, has_aux, holomorphic, allow_int=False):
+    check_callable(fun)
+    nums = as_index_tuple("argnums", argnums)
+
+    @wraps(fun, updated=())
+    def jac_f(*args, **kwargs):
+        chosen = normalise_argnums("argnums", nums, len(args), TypeError)
+        some, rebuild = split_args(args, chosen)
+        for i, x in zip(chosen, some):
+            check_grad_input(x, arg_label(fun, i), holomorphic, allow_int)
+        call = named_like(fun, lambda *some: fun(*rebuild(some), **kwargs))
+        jac, *aux = method(call, some, has_aux)
+        if not isinstance(argnums, (tuple, list)):
+            jac = tree_map(lambda per_arg: per_arg[0], jac, is_leaf=lambda t: isinstance(t, PerArg))
+        else:
+            jac = tree_map(tuple, jac, is_leaf=lambda t: isinstance(t, PerArg))
+        return (jac, aux[0]) if has_aux else jac
+    return jac_f
+
+
+class PerArg(list):
+    """The Jacobians of one output leaf, one pytree for each argument."""
+
+
+def standard_basis(leaves):
+    """For each leaf, all unit tangents of the leaves put end to end, along a leading axis."""
+    sizes = [typeof(x).size for x in leaves]
+    eye = np.eye(sum(sizes))
+    blocks = np.split(eye, np.cumsum(sizes)[:-1], axis=1)
+    return [as_array(b.reshape(len(eye), *typeof(x).shape).astype(typeof(x).dtype))
+            for b, x in zip(blocks, leaves)]
+
+
+def columns_of_jacobian(f, args, has_aux):
+    leaves, in_tree = tree_flatten(tuple(args))
+    out, f_lin, *aux = linearize(f, *args, has_aux=has_aux)
+    basis = tree_unflatten(in_tree, standard_basis(leaves))
+    columns = vmap(lambda *ts: f_lin(*ts), out_axes=-1)(*basis)
+    return (tree_map(lambda c, y: split_into(c, typeof(y).shape, leaves, in_tree, before=True),
+                     columns, out), *aux)
+
+
+def rows_of_jacobian(f, args, has_aux):
+    leaves, in_tree = tree_flatten(tuple(args))
+    out, f_vjp, *aux = vjp(f, *args, has_aux=has_aux)
+    outs, out_tree = tree_flatten(out)
+    basis = tree_unflatten(out_tree, standard_basis(outs))
+    rows = tree_leaves(vmap(f_vjp)(basis))          # one a leaf of the arguments
+    blocks = [[row_block(r, k, outs, typeof(x).shape) for r, x in zip(rows, leaves)]
+              for k in range(len(outs))]
+    return (tree_unflatten(out_tree, [PerArg(tree_unflatten(in_tree, b)) for b in blocks]), *aux)
+
+
+def offsets(leaves):
+    return np.cumsum([0, *[typeof(x).size for x in leaves]])
+
+
+def split_into(columns, out_shape, leaves, in_tree, before):
+    ends = offsets(leaves)
+    blocks = [columns[..., a:b].reshape(*out_shape, *typeof(x).shape)
+              for a, b, x in zip(ends, ends[1:], leaves)]
+    return PerArg(tree_unflatten(in_tree, blocks))
+
+
+def row_block(rows, k, outs, in_shape):
+    ends = offsets(outs)
+    return rows[ends[k]:ends[k + 1]].reshape(*typeof(outs[k]).shape, *in_shape)
+
+
+# --- Programs -------------------------------------------------------------------------------------
 
 class ShapeDtypeStruct:
     """Shape and dtype of an array that need not exist, for `eval_shape` and `lower`."""
@@ -492,7 +510,7 @@ def linear_transpose(fun, *primals):
     return transposed
 
 
-# --- Arrays and devices ------------------------------------------------------------------------
+# --- Arrays and devices ---------------------------------------------------------------------------
 
 def device_put(x, device=None):
     """Every leaf of `x` as an Array."""

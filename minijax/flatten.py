@@ -1,15 +1,23 @@
-"""Layer: the bridge between users' functions and flat ones. Home: 10_numpy. In JAX: api_util.py.
+# Exported from notebooks/10_numpy.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: api. Home: 10_numpy. In JAX: jax/_src/api_util.py.
 
 Interpreters work on flat lists of arrays; users' functions take and return pytrees. Here are the
 steps between the two, and the errors for arguments that don't fit.
 """
+
 import inspect
 import operator
 
 from minijax.core import Tracer
 from minijax.tree_util import tree_flatten, tree_unflatten
 
-# --- Flat functions ----------------------------------------------------------------------------
+__all__ = [
+    "FlatFunction", "fun_name", "FlatFunctionWithAux", "as_index_tuple", "normalise_argnums",
+    "split_args", "signature_of", "positional_names", "arg_label",
+]
+
+
+# --- Flat functions -------------------------------------------------------------------------------
 
 class FlatFunction:
     """f on flat arguments: `flat(*leaves)` -> list of leaves; afterwards `out_tree` is known."""
@@ -24,6 +32,11 @@ class FlatFunction:
         out = self.f(*args[0], **args[1]) if self.with_kwargs else self.f(*args)
         outs, self.out_tree = tree_flatten(out)
         return outs
+
+
+def fun_name(f):
+    f = getattr(f, "func", f)
+    return getattr(f, "__name__", type(f).__name__)
 
 
 class FlatFunctionWithAux(FlatFunction):
@@ -46,12 +59,7 @@ class FlatFunctionWithAux(FlatFunction):
                                               for x in self.aux_leaves])
 
 
-def fun_name(f):
-    f = getattr(f, "func", f)
-    return getattr(f, "__name__", type(f).__name__)
-
-
-# --- Argument positions ------------------------------------------------------------------------
+# --- Argument positions ---------------------------------------------------------------------------
 
 def as_index_tuple(name, nums):
     """An int or a sequence of ints as a tuple; TypeError for anything else."""
@@ -88,7 +96,7 @@ def split_args(args, chosen):
     return [args[i] for i in chosen], rebuild
 
 
-# --- Names of arguments ------------------------------------------------------------------------
+# --- Names of arguments ---------------------------------------------------------------------------
 
 def signature_of(f):
     try:

@@ -70,7 +70,7 @@ class Index:
     __slots__ = ("terms", "offset", "_key")
 
     def __init__(self, terms, offset=0):
-        self.terms = {atom: c for atom, c in terms.items() if c}
+        self.terms = {atom: c for atom, c in terms.items() if c} if 0 in terms.values() else terms
         self.offset = offset
         self._key = None
 
@@ -162,34 +162,44 @@ def strides_of(shape):
 
 def flat_index(indices, shape):
     """The place in memory of an element of a row-major array of this shape."""
-    out = ZERO
-    for index, stride in zip(indices, strides_of(shape)):
-        out = out + index * stride
-    return out
+    return linear_sum([(index, stride) for index, stride in zip(indices, strides_of(shape))])
+
+
+def linear_sum(pairs, offset=0):
+    """offset + Σ index · factor over pairs of both."""
+    terms = {}
+    for index, factor in pairs:
+        offset += index.offset * factor
+        for atom, c in index.terms.items():
+            terms[atom] = terms.get(atom, 0) + c * factor
+    return Index(terms, offset)
 
 
 def unflatten(index, shape):
     """The index along each axis of the element at a place in memory: the inverse of `flat_index`."""
+    if len(shape) == 1:
+        return [index]
     outer = [index // stride for stride in strides_of(shape)]
     return [o if k == 0 else o % n for k, (o, n) in enumerate(zip(outer, shape))]
 
 
 def row_major(axes):
     """The place in memory that loops over `axes` visit, one element after the other."""
+    if len(axes) == 1:
+        return axis_index(axes[0])
     return flat_index([axis_index(a) for a in axes], [a.size for a in axes])
 
 
 def substitute_index(index, axis_values, node_values=None):
     """The index map with other index maps in place of axes, and other nodes in Dynamic atoms."""
-    out = Index({}, index.offset)
-    for atom, c in index.terms.items():
-        out = out + substitute_atom(atom, axis_values, node_values) * c
-    return out
+    return linear_sum([(substitute_atom(atom, axis_values, node_values), c)
+                       for atom, c in index.terms.items()], index.offset)
 
 
 def substitute_atom(atom, axis_values, node_values):
     if isinstance(atom, Axis):
-        return axis_values.get(atom) or axis_index(atom)
+        found = axis_values.get(atom)
+        return axis_index(atom) if found is None else found
     if isinstance(atom, Dynamic):
         return Index({Dynamic((node_values or {}).get(atom.node, atom.node), atom.low, atom.high): 1})
     inner = substitute_index(atom.index, axis_values, node_values)
@@ -398,10 +408,20 @@ def convert(node, dtype):
 class Nest:
     """Loops over `axes`, outermost first, around a body."""
 
-    __slots__ = ("axes", "body")
+    __slots__ = ("axes", "body", "_order")
 
     def __init__(self, axes, body):
-        self.axes, self.body = list(axes), body
+        self.axes, self.body, self._order = list(axes), body, None
+
+    def order(self):
+        """The index map of loops that go through a whole array in the order of memory."""
+        if self._order is None:
+            self._order = row_major(self.axes)
+        return self._order
+
+    def count(self):
+        """How often the body runs."""
+        return prod([a.size for a in self.axes])
 
 
 class Call:

@@ -324,8 +324,9 @@ def def_elementwise_impl(primitive, function):
         return function(x, **params)
 
     def binary(x, y):
-        dtype = x.dtype
-        if dtype not in accepted or y.dtype is not dtype or y.shape != x.shape:
+        dtype, shape = x.dtype, x.shape
+        if (dtype not in accepted or y.dtype is not dtype
+                or (y.shape != shape and y.shape and shape)):       # a scalar goes with any shape
             check_operands(primitive, [x, y], {})
             accepted.add(dtype)
         return function(x, y)

@@ -435,7 +435,38 @@ SORTING = {
                              np_.setxor1d(V, V)],
 }
 
-GROUPS = {"creation": CREATION, "manipulation": MANIPULATION, "contractions": CONTRACTIONS,
+P, Q = np.array([1., -2., 3.], np.float32), np.array([2., 0., 1., 4.], np.float32)
+OTHERS = {
+    "polyval": lambda np_: [np_.polyval(P, V), np_.polyval(I[:3], 2), np_.polyval(A, V[:4])],
+    "polyadd": lambda np_: [np_.polyadd(P, Q), np_.polysub(P, Q), np_.polyadd(I[:2], P)],
+    "polymul": lambda np_: [np_.polymul(P, Q), np_.polymul(P, P[:0]),
+                            np_.polymul(np.array([0., 1., 2.]), P, trim_leading_zeros=True)],
+    "poly": lambda np_: [np_.poly(P), np_.poly(I[:2])],
+    "polyder": lambda np_: [np_.polyder(Q), np_.polyder(Q, 2), np_.polyder(I[:3])],
+    "polyder order": lambda np_: np_.polyder(P, -1),
+    "polyint": lambda np_: [np_.polyint(P), np_.polyint(P, 2, np.array([1., 2.])),
+                            np_.polyint(P, 2, 3)],
+    "polyint constants": lambda np_: np_.polyint(P, 1, np.array([1., 2.])),
+    "polydiv": lambda np_: [np_.polydiv(Q, P), np_.polydiv(P, Q)],
+    "cov": lambda np_: [np_.cov(A), np_.cov(V), np_.cov(A, A + 1), np_.cov(A, rowvar=False),
+                        np_.cov(A, bias=True), np_.cov(A, ddof=0), np_.cov(C),
+                        np_.cov(B[0], fweights=np.array([1, 2, 1, 3])),
+                        np_.cov(B[0], aweights=np.array([1., 2., 1., 3.]))],
+    "cov rank": lambda np_: np_.cov(B),
+    "corrcoef": lambda np_: [np_.corrcoef(B[0]), np_.corrcoef(V, I), np_.corrcoef(V)],
+    "r_": lambda np_: [np_.r_[V, 1, 2], np_.r_[:3, 5], np_.r_["0,2", V[:2], V[:2]],
+                       np_.r_["-1", A, A], np_.r_["0,2,0", V[:2], V[:2]], np_.r_[0:1:3j]],
+    "c_": lambda np_: [np_.c_[V, I], np_.c_[A, A], np_.c_[:3, 3:6]],
+    "windows": lambda np_: [np_.bartlett(5), np_.blackman(5), np_.hamming(4), np_.hanning(6),
+                            np_.kaiser(5, 3.0), np_.hanning(1)],
+    "histogram2d": lambda np_: [np_.histogram2d(V, V[::-1], 3), np_.histogram2d(V, I, [2, 3]),
+                                np_.histogram2d(V, I, 3, range=[[0, 4], [0, 9]], density=True)],
+    "histogramdd": lambda np_: [np_.histogramdd(A.T, 2), np_.histogramdd(A[:, :2], [2, 3]),
+                                np_.histogramdd(A[:, :2], 2, weights=V[:3])],
+}
+
+GROUPS = {"others": OTHERS, "creation": CREATION, "manipulation": MANIPULATION,
+          "contractions": CONTRACTIONS,
           "sorting": SORTING}
 CASES = [(group, name) for group, cases in GROUPS.items() for name in cases]
 

@@ -243,11 +243,13 @@ def test_a_traced_value_has_no_python_value(method):
 
 def test_arrays_and_tracers_have_jaxs_operators_and_methods():
     jax_only = {"__cuda_array_interface__", "addressable_data", "addressable_shards", "clone",
-                "committed", "delete", "device", "device_buffer", "device_buffers", "devices", "format",
-                "global_shards", "is_fully_addressable", "is_fully_replicated", "is_ready",
+                "committed", "delete", "device", "device_buffer", "device_buffers", "devices",
+                "format", "global_shards", "is_fully_addressable", "is_fully_replicated",
+                "is_ready",
                 "on_device_size_in_bytes", "platform", "sharding", "traceback",
-                "unsafe_buffer_pointer", "__array_module__", "__array_namespace__", "__numpy_dtype__",
-                "__hex__", "__oct__", "__del__", "__annotations__", "__dict__", "__getstate__"}
+                "unsafe_buffer_pointer", "__array_module__", "__array_namespace__",
+                "__numpy_dtype__", "__hex__", "__oct__", "__del__", "__annotations__",
+                "__dict__", "__getstate__"}
     theirs = {n for n in dir(jnp.asarray(X)) if not n.startswith("_") or n.endswith("__")}
     assert theirs - jax_only - set(dir(mnp.asarray(X))) == set()
 

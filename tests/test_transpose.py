@@ -1,4 +1,4 @@
-"""The machinery of running backwards: sums, zeros, known operands, and what is asked of the rules."""
+"""The machinery of running backwards: sums, zeros, known operands, what rules are asked."""
 
 import numpy as np
 import pytest
@@ -28,6 +28,12 @@ def program(f, *avals):
     return trace_to_jaxpr(f, avals)
 
 
+def program_backwards(jaxpr):
+    """The program that the backward pass through a program of one number runs."""
+    undefined = [UndefinedPrimal(f32)]
+    return trace_to_closed_jaxpr(lambda u: backward_pass(jaxpr, [], undefined, [u]), [f32])
+
+
 def backwards(f, avals, cts, known=()):
     """Cotangents of the arguments; `known` maps numbers of arguments to their values."""
     jaxpr, consts = program(f, *avals)
@@ -52,7 +58,7 @@ def assert_transposed(f, avals, seed=0):
 
 @pytest.fixture
 def two_results_p():
-    """(x, y) -> (2 x, x + y): linear in both operands, and the cotangents that its rule was given."""
+    """(x, y) -> (2 x, x + y): linear in both; it keeps the cotangents that its rule was given."""
     primitive = Primitive("two_results_for_tests", multiple_results=True)
     primitive.given = []
 
@@ -100,14 +106,14 @@ def test_a_long_chain_of_forks_is_walked_once():
             v = add(v, v)
         return [v]
     jaxpr, _ = program(doubled, f32)
-    closed = trace_to_closed_jaxpr(lambda u: backward_pass(jaxpr, [], [UndefinedPrimal(f32)], [u]), [f32])
+    closed = program_backwards(jaxpr)
     assert len(closed.eqns) == 40
     assert backwards(doubled, [f32], [1.0])[0] == 2.0 ** 40
 
 
 def test_a_fan_out_becomes_a_sum_in_the_program():
     jaxpr, _ = program(lambda v: [add(neg(v), mul(v, 2.0))], f32)
-    closed = trace_to_closed_jaxpr(lambda u: backward_pass(jaxpr, [], [UndefinedPrimal(f32)], [u]), [f32])
+    closed = program_backwards(jaxpr)
     check_jaxpr(closed)
     assert sorted(e.primitive.name for e in closed.eqns) == ["add_any", "mul", "neg"]
 
@@ -123,7 +129,8 @@ def test_an_unused_input_has_a_symbolic_zero():
 def test_zero_cotangents_cost_nothing():
     """Of two results only one is asked for: no rule of the other's equations is called."""
     with forget("transpose", mul_p):
-        first, second = backwards(lambda v, w: [neg(v), mul(w, vector)], [f32_3, f32_3], [ct, Zero(f32_3)])
+        first, second = backwards(lambda v, w: [neg(v), mul(w, vector)], [f32_3, f32_3],
+                                  [ct, Zero(f32_3)])
     assert np.allclose(first, -ct) and is_zero(second)
 
 

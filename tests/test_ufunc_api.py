@@ -55,7 +55,8 @@ def test_binary_ufuncs(name):
     check(lambda np_, a: getattr(np_, name).reduce(a(x)[:0], axis=0))
     check(lambda np_, a: getattr(np_, name).accumulate(a(x), axis=-1))
     check(lambda np_, a: getattr(np_, name).outer(a(x)[0], a(x)))
-    check(lambda np_, a: getattr(np_, name).at(a(x), (0, a(np.array([1, 1]))), a(x)[1, 2], inplace=False))
+    twice = np.array([1, 1])
+    check(lambda np_, a: getattr(np_, name).at(a(x), (0, a(twice)), a(x)[1, 2], inplace=False))
 
 
 CALLS = {
@@ -73,7 +74,7 @@ CALLS = {
     "where": lambda np_, a: np_.add(1, 2, where=True),
     "one argument": lambda np_, a: np_.add(1),
     "frompyfunc": lambda np_, a: np_.frompyfunc(lambda x, y: x * y + 1, 2, 1)(a(M), a(M)[0]),
-    "frompyfunc reduce": lambda np_, a: np_.frompyfunc(lambda x, y: x + y, 2, 1).reduce(a(M), axis=1),
+    "frompyfunc reduce": lambda np_, a: np_.frompyfunc(lambda x, y: x + y, 2, 1).reduce(a(M), 1),
 }
 
 

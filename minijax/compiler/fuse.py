@@ -38,9 +38,9 @@ def simple_producers(steps):
 def is_simple(step):
     if not isinstance(step, Nest):
         return False
-    stores = [n for n in step.body if isinstance(n, Store)]
-    return (len(stores) == 1 and not stores[0].combine and stores[0].index == row_major(step.axes)
-            and prod(a.size for a in step.axes) == stores[0].buffer.size)
+    *before, last = step.body
+    return (isinstance(last, Store) and not last.combine and last.index == step.order()
+            and step.count() == last.buffer.size and not any(isinstance(n, Store) for n in before))
 
 
 def is_view(nest):
@@ -245,7 +245,7 @@ def is_same_memory(step, producers):
     if not isinstance(step, Nest) or len(step.body) != 2 or not isinstance(step.body[0], Load):
         return False
     load, store = step.body
-    return (producers.get(store.buffer) is step and load.index == row_major(step.axes)
+    return (producers.get(store.buffer) is step and load.index == step.order()
             and load.buffer.size == store.buffer.size and not load.guard)
 
 
@@ -285,9 +285,8 @@ def reading_places(steps):
     places = {}
     for step in steps:
         if isinstance(step, Nest):
-            count = prod(a.size for a in step.axes)
             for node in step.body:
-                add_places(places, step, node, count)
+                add_places(places, step, node, step.count())
     return places
 
 
@@ -315,8 +314,8 @@ def can_inline(nest, places):
 
 def reads_in_step(nest, load):
     """Whether a nest's loops visit the elements of a buffer one after the other."""
-    return (is_simple(nest) and load in nest.body and load.index == row_major(nest.axes)
-            and not load.guard and load.buffer.size == prod(a.size for a in nest.axes))
+    return (load.index == nest.order() and not load.guard and load.buffer.size == nest.count()
+            and is_simple(nest) and load in nest.body)
 
 
 # --- Loops over the same elements --------------------------------------------------------------
@@ -396,8 +395,7 @@ def absorb(group, other, group_of):
 
 def reads_all_in_step(step, groups, group_of, writers):
     """Whether a nest reads what these groups write element by element, in the order of its loops."""
-    size = prod(a.size for a in step.axes)
-    order = row_major(step.axes)
+    size, order = step.count(), step.order()
     for node in all_nodes(step.body):
         if isinstance(node, Load) and any(group_of[s] in groups for s in writers.get(node.buffer, ())):
             if node.index != order or node.guard or node.buffer.size != size:

@@ -513,6 +513,10 @@ class LlvmMath:
     def absolute(self, x):
         return LlvmValue(self, call(self.builder, "llvm.fabs", x.value))
 
+    def rounding_error(self, x, y):
+        negated = (-(x * y)).value
+        return LlvmValue(self, self.builder.fma(x.value, y.value, negated))
+
     def copysign(self, size, sign):
         return LlvmValue(self, call(self.builder, "llvm.copysign", size.value, sign.value))
 
@@ -529,25 +533,15 @@ def define_vector(name, only_float32=False):
 
 
 def define_trigonometric(name):
-    """Sine or cosine of a float32, in float64; of huge numbers and of float64, the C library's."""
+    """Sine or cosine: of a float32 by way of float64, of a float64 the C library's."""
     function = getattr(vector_math, name)
 
     def emit(builder, t, x):
         if t != types.float32:
             return call_libm(builder, name, x)
         m = LlvmMath(builder, np.float64)
-        quick = function(m, LlvmValue(m, builder.fpext(x, m.float))).value
-        quick = builder.fptrunc(quick, x.type)
-        size = call(builder, "llvm.fabs", x)
-        is_huge = builder.fcmp_ordered(">", size, constant(x, vector_math.TRIGONOMETRIC_BOUND))
-        before = builder.block
-        with builder.if_then(is_huge, likely=False):
-            slow = call_libm(builder, name, x)
-            inside = builder.block
-        out = builder.phi(x.type)
-        out.add_incoming(quick, before)
-        out.add_incoming(slow, inside)
-        return out
+        wide = LlvmValue(m, builder.fpext(x, m.float))
+        return builder.fptrunc(function(m, wide).value, x.type)
     define(name)(emit)
 
 

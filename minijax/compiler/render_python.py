@@ -95,7 +95,7 @@ class Namer:
 
     def __init__(self, jaxpr_names=None):
         self.jaxpr_names = jaxpr_names
-        self.given, self.taken = {}, set(RESERVED)
+        self.given, self.taken, self.counts = {}, set(RESERVED), {}
 
     def of_var(self, var, fallback):
         if self.jaxpr_names is None or var is None:
@@ -109,10 +109,10 @@ class Namer:
         return self.given[thing]
 
     def unused(self, wish):
-        name, count = wish, 0
+        name = wish
         while name in self.taken:
-            count += 1
-            name = f"{wish}_{count}" if wish not in RESERVED else f"{wish}_" * count
+            count = self.counts[wish] = self.counts.get(wish, -1) + 1
+            name = f"{wish}_{count or ''}"
         self.taken.add(name)
         return name
 

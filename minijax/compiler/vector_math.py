@@ -9,6 +9,7 @@ the reduction. Coefficients are those of the Taylor series; the interval is so s
 only one or two terms more than the best polynomial.
 """
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -157,17 +158,39 @@ def log1p(m, x):
 
 
 # --- Sine and cosine ---------------------------------------------------------------------------
-# For float32 all is done in float64, in which π/2 · n is exact enough up to the bound below.
+# These take float32 numbers, given as float64, and work in float64. An angle is counted in quarter
+# turns, x 2/π, of which only the remainder by 4 matters. A float32 is a short number times 2^e; for
+# large e, 2^e 2/π is reduced by 4 here, beforehand, once for each 21 exponents.
 
-HALF_PI_HIGH = 1.5707963109016418          # 25 bits of π/2, so that products with integers are exact
-HALF_PI_LOW = 1.5893254773528197e-08
-TRIGONOMETRIC_BOUND = 1e8                  # beyond it the C library's slower functions take over
+PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899863")
+
+
+def quarter_turns(scale):
+    """(scale · 2/π) mod 4 as a sum of two doubles."""
+    exact = scale * 2 / PI % 4
+    return float(exact), float(exact - Fraction(float(exact)))
+
+
+# (x is below this bound, 2^-e, 2^e 2/π mod 4). If the row before does not apply, x 2^-e is an integer
+# of at most 44 bits, so multiples of 4 may be left out of the other factor.
+ANGLES = [(2.0 ** (e + 44), 2.0 ** -e, quarter_turns(2 ** e)) for e in (0, 21, 42, 63, 84)]
 
 
 def reduce_angle(m, x):
-    """(r, n) with x = n π/2 + r and |r| <= π/4."""
-    k, number = nearest_integer(m, x * m.const(2 / math.pi))
-    return (x - k * m.const(HALF_PI_HIGH)) - k * m.const(HALF_PI_LOW), number
+    """(r, n) with x = n π/2 + r, up to multiples of 2 π, and |r| <= π/4."""
+    size = m.absolute(x)
+    _, scale, (high, low) = ANGLES[-1]
+    scale, high, low = map(m.const, (scale, high, low))
+    for limit, s, (h, l) in reversed(ANGLES[:-1]):
+        fits = size < m.const(limit)
+        scale, high, low = (m.select(fits, m.const(new), old)
+                            for new, old in ((s, scale), (h, high), (l, low)))
+    x = x * scale
+    turns = x * high
+    rest = m.rounding_error(x, high) + x * low
+    turns = turns - m.const(4.0) * nearest_integer(m, turns * m.const(0.25))[0]
+    whole, n = nearest_integer(m, turns)
+    return ((turns - whole) + rest) * m.const(math.pi / 2), n
 
 
 def sin_of_quadrant(m, r, n):
@@ -183,7 +206,7 @@ def sin_of_quadrant(m, r, n):
 
 def sin(m, x):
     r, n = reduce_angle(m, x)
-    return sin_of_quadrant(m, r, n)
+    return m.select(x == m.const(0.0), x, sin_of_quadrant(m, r, n))      # -0.0 stays
 
 
 def cos(m, x):
@@ -234,6 +257,16 @@ class NumpyMath:
 
     def to_float(self, n):
         return np.asarray(n).astype(self.format.dtype)
+
+    def rounding_error(self, x, y):
+        """x y minus its rounded value, exactly (Dekker): by products of halves, which are exact."""
+        (x1, x2), (y1, y2) = self.halves(x), self.halves(y)
+        return ((x1 * y1 - x * y) + x1 * y2 + x2 * y1) + x2 * y2
+
+    def halves(self, x):
+        large = x * self.const(2.0 ** ((self.format.mantissa_bits + 2) // 2) + 1)
+        high = large - (large - x)
+        return high, x - high
 
     select = staticmethod(np.where)
     absolute = staticmethod(np.abs)

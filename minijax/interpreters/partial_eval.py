@@ -1,5 +1,5 @@
 # Exported from notebooks/06_linearize.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: partial evaluation and linearize. Home: 06_linearize. In JAX: interpreters/partial_eval.py.
+"""Layer: partial evaluation and linearize. Home: 06_linearize. In JAX: partial_eval.py, ad.py.
 
 Do now what depends on known values only, write down the rest. `linearize` is jvp run this way, with
 primals known and tangents unknown.
@@ -41,10 +41,10 @@ class PartialEvalTrace(JaxprTrace):
 # linearize_flat : ([a] -> [b]) -> [a] -> ([b], Jaxpr : [T a] -o [T b], consts)
 
 def linearize_flat(f, primals, name="<function>"):
-    """Results of f(*primals) and the linear program from tangents of primals to tangents of results.
+    """Results of f(*primals) and the linear program from their tangents to those of the results.
 
-    Returns (results, jaxpr, consts, zero_avals): `zero_avals[i]` is the aval of result i's tangent if
-    that is zero by construction (the jaxpr then leaves it out), else None.
+    Returns (results, jaxpr, consts, zero_avals): `zero_avals[i]` is the aval of result i's tangent
+    if that is zero by construction (the jaxpr then leaves it out), else None.
     """
     trace = PartialEvalTrace(get_current_trace(), name)
     try:
@@ -66,14 +66,14 @@ def apply_linear(jaxpr, consts, zero_avals, tangents):
 
 # --- Splitting a program --------------------------------------------------------------------------
 
-# split_jaxpr : ((a, b) -> c) -> which inputs are unknown -> (a -> (known c, res), (res, b) -> other c)
+# split_jaxpr : ((a, b) -> c) -> which are unknown -> (a -> (known c, res), (res, b) -> other c)
 
 def split_jaxpr(jaxpr, unknown):
     """Split a program (without constvars) into what its known inputs decide and the rest.
 
-    Returns (known program, its consts, later program, which results are unknown, number of residuals).
-    The known program returns the known results and then the residuals; the later program takes the
-    residuals and then the unknown inputs.
+    Returns (known program, its consts, later program, which results are unknown, number of
+    residuals). The known program returns the known results and then the residuals; the later program
+    takes the residuals and then the unknown inputs.
     """
     known = JaxprTrace(jaxpr.name)
     later = PartialEvalTrace(known, jaxpr.name)

@@ -77,8 +77,8 @@ def run_nonlinear(jaxpr, values):
 def backward_pass(jaxpr, consts, args, cotangents):
     """Cotangents of the inputs marked as UndefinedPrimal, None for the others.
 
-    Equations that depend on no undefined input are run forwards first. A cotangent may be a symbolic
-    `Zero`, among the arguments as among the results.
+    Equations that depend on no undefined input are run forwards first. A cotangent may be a
+    symbolic `Zero`, among the arguments as among the results.
     """
     values = dict(zip(jaxpr.constvars, consts))
     values.update((v, x) for v, x in zip(jaxpr.invars, args) if not is_undefined_primal(x))

@@ -1,6 +1,7 @@
 """Layer: numpy. Home: ref_numpy. In JAX: jax/numpy/__init__.py.
 
-What `import minijax.numpy as jnp` offers. Importing it also puts the operators on arrays and tracers.
+What `import minijax.numpy as jnp` offers. Importing it also puts operators on arrays and
+tracers.
 """
 from minijax.array import Array as ndarray
 from minijax.core import Tracer

@@ -6,16 +6,19 @@ into one dot_general. einsum is the same for any number of operands, two at a ti
 import operator
 import string
 from collections import Counter
+from functools import reduce
 
 import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import concrete_or_error
 from minijax.numpy.creation import asarray, diagonal
-from minijax.numpy.manipulation import moveaxis, ravel
-from minijax.numpy.promotion import check_arraylike, convert, ensure_arraylike, promote_dtypes
+from minijax.numpy.manipulation import atleast_2d, concatenate, moveaxis, ravel, squeeze
+from minijax.numpy.promotion import (check_arraylike, convert, ensure_arraylike,
+                                     promote_args_inexact, promote_dtypes, promote_dtypes_inexact)
+from minijax.numpy.reductions import average
 from minijax.numpy.reductions import sum as reduce_sum
-from minijax.numpy.ufuncs import conjugate, multiply
+from minijax.numpy.ufuncs import clip, conjugate, imag, multiply, real, sqrt
 from minijax.primitives.structural import canonicalize_axis
 
 # --- Result types ------------------------------------------------------------------------------
@@ -250,6 +253,63 @@ def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
         raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     offset = concrete_or_error(operator.index, offset, "'offset' argument of jnp.trace()")
     return reduce_sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+# --- Covariance --------------------------------------------------------------------------------
+
+def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
+    """The covariance matrix of variables, which are rows of `m` and of `y` (columns if not rowvar).
+
+    Divides by n - ddof, ddof being 1, or 0 if `bias`. fweights are integer counts of observations,
+    aweights their relative importance.
+    """
+    arrays = promote_args_inexact("cov", m) if y is None else promote_dtypes_inexact(
+        *ensure_arraylike("cov", m, y))
+    x = concatenate([variables(a, rowvar) for a in arrays])
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    weights, divisor = observation_weights(x.shape[1], ddof, fweights, aweights)
+    x = x - lax.expand_dims(average(x, axis=1, weights=weights), (1,))
+    weighted = x if weights is None else x * weights
+    return squeeze(dot(x, conjugate(weighted).T) / divisor)
+
+
+def variables(m, rowvar):
+    if m.ndim > 2:
+        raise ValueError("m has more than 2 dimensions")
+    x = atleast_2d(m)
+    return x if rowvar or x.shape[0] == 1 else x.T
+
+
+def observation_weights(n, ddof, fweights, aweights):
+    """(weights or None, what to divide the sum of products by)"""
+    for name, w in (("fweights", fweights), ("aweights", aweights)):
+        if w is not None and np.shape(w) != (n,):
+            raise ValueError(f"{name} must be a vector with one weight an observation, got shape "
+                             f"{np.shape(w)}")
+    if fweights is not None and not dtypes.issubdtype(dtypes.dtype(fweights), np.integer):
+        raise TypeError("fweights must be integer.")
+    given = [asarray(w) for w in (fweights, aweights) if w is not None]
+    if not given:
+        return None, n - ddof
+    weights = reduce(multiply, given)
+    total = reduce_sum(weights)
+    if ddof == 0:
+        return weights, total
+    if aweights is None:
+        return weights, total - ddof
+    return weights, total - ddof * reduce_sum(weights * given[-1]) / total
+
+
+def corrcoef(x, y=None, rowvar=True):
+    """The matrix of correlation coefficients of variables; see `cov`."""
+    c = cov(x, y, rowvar)
+    if c.ndim == 0:
+        return c / c
+    deviation = sqrt(real(diagonal(c)))
+    c = c / lax.expand_dims(deviation, (1,)) / lax.expand_dims(deviation, (0,))
+    if dtypes.issubdtype(c.dtype, np.complexfloating):
+        return lax.complex(clip(real(c), -1, 1), clip(imag(c), -1, 1))
+    return clip(c, -1, 1)
 
 
 # --- Einstein's notation -----------------------------------------------------------------------

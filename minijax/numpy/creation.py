@@ -113,6 +113,24 @@ uint = uint64
 float_ = float64
 complex_ = complex128
 
+# --- Printing and files ------------------------------------------------------------------------
+# NumPy does these; what it reads becomes an array of ours.
+
+array_repr = np.array_repr
+array_str = np.array_str
+get_printoptions = np.get_printoptions
+set_printoptions = np.set_printoptions
+printoptions = np.printoptions
+save = np.save
+savez = np.savez
+
+
+def load(file, *args, **kwargs):
+    """The array in a file that `save` wrote (or what else `np.load` finds there)."""
+    out = np.load(file, *args, **kwargs)
+    return asarray(out) if isinstance(out, np.ndarray) else out
+
+
 # --- Questions about a value -------------------------------------------------------------------
 
 def ndim(a):
@@ -674,3 +692,36 @@ def vander(x, N=None, increasing=False):
     if not increasing:
         exponents = lax.rev(exponents, (0,))
     return power(lax.expand_dims(x, (1,)), lax.expand_dims(exponents, (0,)))
+
+
+# --- Windows -----------------------------------------------------------------------------------
+
+def window(name, M, *args):
+    M = concrete_or_error(operator.index, M, f"M argument of {name}")
+    return from_host(getattr(np, name)(M, *args), dtypes.default_float_dtype())
+
+
+def bartlett(M):
+    """The triangular window of M points."""
+    return window("bartlett", M)
+
+
+def blackman(M):
+    """Blackman's window of M points."""
+    return window("blackman", M)
+
+
+def hamming(M):
+    """Hamming's window of M points."""
+    return window("hamming", M)
+
+
+def hanning(M):
+    """Hann's window of M points."""
+    return window("hanning", M)
+
+
+def kaiser(M, beta):
+    """Kaiser's window of M points; beta, a known number, sets its width."""
+    beta = concrete_or_error(float, beta, "beta argument of kaiser")
+    return window("kaiser", M, beta)

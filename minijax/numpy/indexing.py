@@ -1213,3 +1213,45 @@ mgrid = MGrid()
 ogrid = OGrid()
 index_exp = np.index_exp
 s_ = np.s_
+
+
+# --- Joining by slicing ------------------------------------------------------------------------
+
+class Joiner:
+    """r_[a, 1, 2:5] and c_[a, b]: join arrays, numbers and ranges along an axis.
+
+    A first entry such as "0,2" says: along axis 0, with at least 2 axes; a third number says where the
+    axes of the arrays start.
+    """
+
+    def __init__(self, axis, ndmin, first_axis):
+        self.defaults = axis, ndmin, first_axis
+
+    def __getitem__(self, key):
+        key = key if isinstance(key, tuple) else (key,)
+        axis, ndmin, first = self.defaults
+        if isinstance(key[0], str):
+            axis, ndmin, first = self.directive(key[0])
+            key = key[1:]
+        parts = [array(grid_axis(k)) if isinstance(k, builtins.slice) else array(k) for k in key]
+        return concatenate([self.placed(p, ndmin, first) for p in parts], axis)
+
+    def directive(self, text):
+        try:
+            numbers = [int(n) for n in text.split(",")]
+        except ValueError:
+            raise ValueError(f"could not understand directive {text!r}") from None
+        return (*numbers, *self.defaults[len(numbers):])
+
+    @staticmethod
+    def placed(part, ndmin, first):
+        """With at least `ndmin` axes, those it has starting at axis `first`."""
+        if part.ndim >= ndmin:
+            return part
+        missing = ndmin - part.ndim
+        before = min(first if first >= 0 else missing + 1 + first, missing)
+        return lax.expand_dims(part, [*range(before), *range(before + part.ndim, ndmin)])
+
+
+r_ = Joiner(0, 1, -1)
+c_ = Joiner(-1, 2, 0)

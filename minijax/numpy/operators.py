@@ -1,7 +1,7 @@
 """Layer: numpy. Home: 10_numpy. In JAX: jax/_src/numpy/array_methods.py.
 
-Python's operators and NumPy's methods, put on `Array` and `Tracer` at once, so that code can't tell them
-apart. `install` is called once, when `minijax.numpy` is imported.
+Python's operators and NumPy's methods, put on `Array` and `Tracer` at once, so that code can't tell
+them apart. `install` is called when `minijax.numpy` is imported.
 """
 import numpy as np
 
@@ -250,8 +250,8 @@ METHODS = {
 # --- Properties --------------------------------------------------------------------------------
 
 def no_flat(self):
-    raise NotImplementedError("arrays do not implement the arr.flat property: consider arr.flatten() "
-                              "instead")
+    raise NotImplementedError("arrays do not implement the arr.flat property: consider "
+                              "arr.flatten() instead")
 
 
 PROPERTIES = {

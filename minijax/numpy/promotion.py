@@ -1,8 +1,10 @@
+# Exported from notebooks/10_numpy.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: numpy. Home: 10_numpy. In JAX: jax/_src/numpy/util.py.
 
 What happens to operands before a primitive sees them: they are checked, joined in the dtype lattice
 and broadcast to one shape. Primitives do none of this; `minijax.numpy` does all of it here.
 """
+
 import numpy as np
 
 from minijax import dtypes, lax
@@ -10,7 +12,17 @@ from minijax.array import Array, as_array
 from minijax.core import Tracer
 from minijax.primitives.elementwise import convert_element_type_p
 
-# --- What counts as an array -------------------------------------------------------------------
+__all__ = [
+    "is_arraylike", "check_arraylike", "check_no_float0s", "holds_float0", "asarray",
+    "ensure_arraylike", "convert", "scalar_buffer", "promote_dtypes", "promote_dtypes_numeric",
+    "promote_dtypes_inexact", "promote_dtypes_complex", "broadcast_shapes", "promote_shapes",
+    "shape_of_equal_ranks", "broadcast_to", "promote_args", "promote_args_numeric",
+    "promote_args_inexact", "promote_args_complex", "promote_by", "promote_quickly", "two_alike",
+    "array_and_number",
+]
+
+
+# --- What counts as an array ----------------------------------------------------------------------
 
 _ARRAY_TYPES = (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex)
 
@@ -59,7 +71,7 @@ def ensure_arraylike(fun_name, *args):
     return asarray(args[0]) if len(args) == 1 else [asarray(x) for x in args]
 
 
-# --- Dtypes ------------------------------------------------------------------------------------
+# --- Dtypes ---------------------------------------------------------------------------------------
 
 def convert(x, dtype, weak_type=False):
     """`x` at a dtype and weak type: a constant at once, anything else by `convert_element_type`."""
@@ -107,7 +119,7 @@ def promote_dtypes_complex(*args):
     return [convert(x, dtypes.to_complex_dtype(dtype), weak_type) for x in args]
 
 
-# --- Shapes ------------------------------------------------------------------------------------
+# --- Shapes ---------------------------------------------------------------------------------------
 
 def broadcast_shapes(*shapes):
     """The shape to which all shapes broadcast; ValueError if there is none."""
@@ -145,7 +157,7 @@ def broadcast_to(x, shape):
     return lax.broadcast_in_dim(x, shape, tuple(range(first, len(shape))))
 
 
-# --- All of it ---------------------------------------------------------------------------------
+# --- All of it ------------------------------------------------------------------------------------
 
 def promote_args(fun_name, *args):
     """Check the arguments, join their dtypes and broadcast them."""
@@ -180,7 +192,8 @@ def promote_by(promote, fun_name, args):
     return promote_shapes(fun_name, *promote(*args))
 
 
-# --- The usual cases ---------------------------------------------------------------------------
+# --- The usual cases ------------------------------------------------------------------------------
+
 # Most calls have one Array, two of the same type, or an Array and a Python number. For those,
 # what follows gives what `promote_by` would, in a tenth of the time.
 # Python type -> kinds of dtype that such a number takes on

@@ -1,7 +1,7 @@
 """Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/reductions.py.
 
-Sums, extremes, means, quantiles and running sums. All follow one plan: choose the axes, choose the dtype
-to compute in and the one to return, hide what `where` masks, reduce, put reduced axes back.
+Sums, extremes, means, quantiles and running sums. All follow one plan: choose the axes, choose the
+dtype to compute in and the one to return, hide what `where` masks, reduce, put reduced axes back.
 """
 from math import prod as product_of_numbers
 from typing import NamedTuple
@@ -125,8 +125,8 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=
         promote_integers=True):
     """The sum over `axis` (an int, several, or None for all).
 
-    Narrow integers and bools add up as default integers unless `promote_integers` is False. Elements
-    where `where` is False don't count; `initial` is added to the result.
+    Narrow integers and bools add up as default integers unless `promote_integers` is False.
+    Elements where `where` is False don't count; `initial` is added to the result.
     """
     return run(SUM, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
@@ -256,7 +256,8 @@ def weights_along(weights, a, axis):
         raise ValueError("Axis must be specified when shapes of a and weights differ.")
     axes = canonical_axes(axis, a.ndim)
     if weights.shape != tuple([a.shape[i] for i in axes]):
-        raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+        raise ValueError("Shape of weights must be consistent with shape of a along specified "
+                         "axis.")
     return lax.broadcast_in_dim(weights, a.shape, axes)
 
 
@@ -264,8 +265,8 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
         correction=None):
     """The variance over `axis`: mean squared distance from the mean, real for complex `a` too.
 
-    The sum of squares is divided by the number of elements less `ddof` (or `correction`); NaN if that
-    is not positive. A known `mean` may be given, with reduced axes of size 1.
+    The sum of squares is divided by the number of elements less `ddof` (or `correction`); NaN if
+    that is not positive. A known `mean` may be given, with reduced axes of size 1.
     """
     check_no_out("var", out)
     a = ensure_arraylike("var", a)
@@ -287,8 +288,8 @@ def variance_dtypes(found, requested):
         return computation_dtype(exact), dtypes.to_floating_dtype(exact)
     if dtypes.issubdtype(found, np.complexfloating):
         if not dtypes.issubdtype(requested, np.complexfloating):
-            raise ValueError("var of complex numbers with a real dtype is not supported: its meaning "
-                             "is unclear")
+            raise ValueError("var of complex numbers with a real dtype is not supported: its "
+                             "meaning is unclear")
     requested = dtypes.to_inexact_dtype(requested)
     return computation_dtype(requested), dtypes.to_floating_dtype(requested)
 
@@ -481,8 +482,8 @@ def cumulative(fun_name, what, accumulate, identity, x, axis, dtype, include_ini
         raise ValueError(f"The input must be non-scalar to take a cumulative {what}, however a "
                          "scalar value or scalar array was given.")
     if axis is None and x.ndim > 1:
-        raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an explicit "
-                         "value. The axis argument is only optional for one-dimensional arrays.")
+        raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an "
+                         "explicit value. The axis argument is only optional for one-dimensional arrays.")
     axis = canonicalize_axis(axis or 0, x.ndim)
     dtype = requested_dtype(dtype, fun_name) or summation_dtype(x.dtype)
     sums = accumulate(convert(x, dtype), axis)
@@ -506,8 +507,8 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
                                weights, skip_nan=False)
 
 
-def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
-                weights=None):
+def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False,
+                *, weights=None):
     """As `quantile`, without NaN."""
     return quantile_by_sorting("nanquantile", a, q, axis, out, overwrite_input, method, keepdims,
                                weights, skip_nan=True)
@@ -516,7 +517,8 @@ def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear
 def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
                weights=None):
     """As `quantile`, with `q` in percent."""
-    return quantile(a, fraction_of(q), axis, out, overwrite_input, method, keepdims, weights=weights)
+    return quantile(a, fraction_of(q), axis, out, overwrite_input, method, keepdims,
+                    weights=weights)
 
 
 def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False,
@@ -553,7 +555,8 @@ def quantile_by_sorting(fun_name, a, q, axis, out, overwrite_input, method, keep
         raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
     a, = promote_dtypes_inexact(a)
     if is_complex(a):
-        raise ValueError(f"{fun_name} does not support complex input: complex numbers have no order")
+        raise ValueError(f"{fun_name} does not support complex input: complex numbers have no "
+                         "order")
     axes = canonical_axes(axis, a.ndim)
     if weights is not None:
         weights = weights_along(convert(weights, a.dtype), a, axis)
@@ -566,7 +569,7 @@ def quantile_by_sorting(fun_name, a, q, axis, out, overwrite_input, method, keep
 
 def check_quantile_request(fun_name, out, overwrite_input, method, weights):
     if overwrite_input or out is not None:
-        raise ValueError(f"jax.numpy.{fun_name} does not support overwrite_input=True or out != None")
+        raise ValueError(f"{fun_name} does not support overwrite_input=True or out != None")
     if method not in METHODS:
         raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or "
                          "'inverted_cdf'")

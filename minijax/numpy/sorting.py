@@ -277,6 +277,53 @@ def histogram(a, bins=10, range=None, weights=None, density=None):
     return counts, edges
 
 
+def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
+    """(counts, x edges, y edges) of points in the plane; `bins` and `range` as pairs or one for
+    both."""
+    edges = np.ndim(bins) == 1 and np.shape(bins)[0] not in (1, 2)
+    x, y = ensure_arraylike("histogram2d", x, y)
+    points = concatenate([lax.expand_dims(ravel(a), (1,)) for a in (x, y)], axis=1)
+    counts, edges = histogramdd(points, [bins, bins] if edges else bins, range, weights, density)
+    return counts, *edges
+
+
+def histogramdd(sample, bins=10, range=None, weights=None, density=None):
+    """(counts, list of edges) of the rows of `sample`, points in as many dimensions as columns.
+
+    `bins` is a number of bins for all dimensions, or for each a number or vector of edges.
+    """
+    check_arraylike("histogramdd", sample)
+    sample, = promote_dtypes_inexact(sample)
+    n, dims = sample.shape
+    if range is not None and len(range) != dims:
+        raise ValueError("For sample.shape=(N, D), `range` argument must have length D.")
+    if weights is not None and np.shape(weights) != (n,):
+        raise ValueError("should have one weight for each sample.")
+    bins = [bins] * dims if np.ndim(bins) == 0 and not isinstance(bins, list) else bins
+    if len(bins) != dims:
+        raise ValueError("should be a bin for each dimension.")
+    columns = [lax.index_in_dim(sample, i, 1, keepdims=False) for i in np.arange(dims)]
+    edges = [histogram_bin_edges(c, b, None if range is None else range[i])
+             for i, (c, b) in enumerate(zip(columns, bins))]
+    return count_cells(columns, edges, weights, density), edges
+
+
+def count_cells(columns, edges, weights, density):
+    """How many points lie in each cell of the grid of edges; those outside it go to no cell."""
+    places = [where(c == e[-1], e.shape[0] - 1, searchsorted(e, c, side="right")) - 1
+              for c, e in zip(columns, edges)]
+    shape = [e.shape[0] - 1 for e in edges]
+    weights = full_like(columns[0], 1, np.int32) if weights is None else asarray(weights)
+    counts = zeros(shape, weights.dtype).at[tuple(places)].add(
+        weights, mode="drop", wrap_negative_indices=False)
+    if density:
+        counts = counts / reduce_sum(counts)
+        for i, e in enumerate(edges):
+            widths = e[1:] - e[:-1]
+            counts = counts / reshape(widths, [-1 if i == j else 1 for j in np.arange(len(edges))])
+    return counts
+
+
 # --- Distinct elements -------------------------------------------------------------------------
 
 SIZE_HINT = ("To make this function compatible with JIT and other transforms, it is necessary to "

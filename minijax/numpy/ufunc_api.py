@@ -1,6 +1,7 @@
 """Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/ufunc_api.py.
 
-Universal functions as objects: `add(x, y)` is a call, `add.reduce(x)` a sum, `add.outer(x, y)` a table.
+Universal functions as objects: `add(x, y)` is a call, `add.reduce(x)` a sum, `add.outer(x, y)` a
+table.
 """
 import numpy as np
 
@@ -16,7 +17,8 @@ from minijax.primitives.structural import canonicalize_axis
 # --- The class ---------------------------------------------------------------------------------
 
 class ufunc:
-    """An elementwise function with NumPy's methods `reduce`, `accumulate`, `at`, `outer`, `reduceat`.
+    """An elementwise function with NumPy's methods `reduce`, `accumulate`, `at`, `outer` and
+    `reduceat`.
 
     Methods of functions that are no named reduction run through the elements one after the other.
     """
@@ -88,10 +90,13 @@ class ufunc:
         return lax.stack(results, axis) if results else a
 
     def at(self, a, indices, b=None, /, *, inplace=True):
-        """`a` with elements at `indices` replaced by f(element) or f(element, b); repeats all count."""
+        """`a` with the elements at `indices` replaced by f(element) or f(element, b).
+
+        An index given twice counts twice.
+        """
         if inplace:
-            raise NotImplementedError("arrays are immutable, so ufunc.at cannot work in place: pass "
-                                      "inplace=False and use the array it returns")
+            raise NotImplementedError("arrays are immutable, so ufunc.at cannot work in place: "
+                                      "pass inplace=False and use the array it returns")
         a = ensure_arraylike(f"{self.__name__}.at", a)
         if self._at is not None:
             return self._at(IndexUpdateHelper(a)[indices], b)
@@ -116,12 +121,15 @@ class ufunc:
         return self.func(lax.reshape(A, (*A.shape, *(1,) * B.ndim)), B)
 
     def reduceat(self, a, indices, axis=0, dtype=None, out=None):
-        """`reduce` of the slices from each of the known indices to the next; one element if that is
-        not larger."""
+        """`reduce` of the slice from each index to the next, or of one element if that is smaller.
+
+        The indices must be known.
+        """
         self.check_binary("reduceat")
         a = ensure_arraylike(f"{self.__name__}.reduceat", a)
         axis = canonicalize_axis(axis, a.ndim)
-        starts = concrete_or_error(np.asarray, indices, f"indices of {self!r}.reduceat must be known")
+        why = f"indices of {self!r}.reduceat must be known"
+        starts = concrete_or_error(np.asarray, indices, why)
         parts = []
         for start, stop in zip(starts, [*starts[1:], a.shape[axis]]):
             piece = lax.slice_in_dim(a, start, stop if stop > start else start + 1, axis=axis)

@@ -61,9 +61,6 @@ negative = unary("negative", lax.neg, promote_args, "-x, elementwise.")
 positive = unary("positive", asarray, promote_args, "x itself, as an array.")
 sign = unary("sign", lax.sign, promote_args, "-1, 0 or 1; for complex x the number x / |x|.")
 invert = unary("invert", lax.bitwise_not, promote_args, "All bits flipped; not, for bools.")
-bitwise_count = unary("bitwise_count",
-                      lambda x: lax.convert_element_type(lax.population_count(absolute(x)), np.uint8),
-                      promote_args_numeric, "The number of set bits of |x|, elementwise.")
 
 subtract = binary("subtract", lax.sub, promote_args, "x - y, elementwise.")
 true_divide = binary("true_divide", lax.div, promote_args_inexact,
@@ -102,13 +99,19 @@ atan2 = arctan2
 
 
 def right_shift(x1, x2, /):
-    """x1 / 2^x2 rounded down: bits shifted right, copies of the sign bit moving in if x1 has one."""
+    """x1 / 2^x2 rounded down: bits shifted right, the sign bit being repeated if x1 has one."""
     x1, x2 = promote_args_numeric("right_shift", x1, x2)
     unsigned = dtypes.issubdtype(x1.dtype, np.unsignedinteger)
     return (lax.shift_right_logical if unsigned else lax.shift_right_arithmetic)(x1, x2)
 
 
 bitwise_right_shift = right_shift
+
+
+def bitwise_count(x, /):
+    """The number of set bits of |x|, elementwise."""
+    bits = absolute(*promote_args_numeric("bitwise_count", x))
+    return lax.convert_element_type(lax.population_count(bits), np.uint8)
 
 
 def arccosh(x, /):
@@ -504,7 +507,7 @@ def check_no_out(fun_name, out):
 # --- Comparisons and logic ---------------------------------------------------------------------
 
 def comparison(name, compare, doc):
-    """Order complex numbers by their real parts, and by their imaginary parts if those are equal."""
+    """A comparison that orders complex numbers by real parts first, then by imaginary ones."""
     def ufunc(x, y, /):
         x, y = promote_args(name, x, y)
         if not is_complex(x):
@@ -596,13 +599,14 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
         a, b = promote_args_inexact("isclose", a, b)
     bound = add(atol, multiply(rtol, lax.abs(b)))
     bound = convert(bound, lax.abs(b).dtype, False)
-    near = logical_and(isfinite(b), lax.le(*promote_shapes("isclose", lax.abs(lax.sub(a, b)), bound)))
+    distance = lax.abs(lax.sub(a, b))
+    near = logical_and(isfinite(b), lax.le(*promote_shapes("isclose", distance, bound)))
     out = logical_or(lax.eq(a, b), near)
     return logical_or(out, logical_and(isnan(a), isnan(b))) if equal_nan else out
 
 
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    """x with NaN and the infinities replaced, by 0 and the dtype's extremes unless others are given."""
+    """x with NaN replaced by 0 and infinities by the dtype's extremes, unless others are given."""
     x = ensure_arraylike("nan_to_num", x)
     if is_complex(x):
         return by_parts(lambda part: nan_to_num(part, copy, nan, posinf, neginf), x)

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 6: an edit (old, new, regex) of the solution, or a source."""
+"""Wrong answers to chapter 6's exercises: an edit (old, new, regex) of the solution, or a source."""
 
 wrong = {
     "linearize_g": [

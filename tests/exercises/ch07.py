@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 7: an edit (old, new, regex) of the solution, or a source."""
+"""Wrong answers to chapter 7's exercises: an edit (old, new, regex) of the solution, or a source."""
 
 wrong = {
     "div_backwards": [
@@ -17,14 +17,15 @@ wrong = {
         ("U @ Y.T, X.T @ U", "X.T @ U, U @ Y.T", "cotangent of X should be"),
     ],
     "hvp": [
-        ("jax.jvp(jax.grad(f), (x,), (v,))[1]", "jax.jvp(jax.grad(f), (x,), (v,))[0]", "H v should be"),
+        ("(v,))[1]", "(v,))[0]", "H v should be"),
         ("jax.jvp(jax.grad(f), (x,), (v,))[1]", "jax.jvp(f, (x,), (v,))[1]", "vector of 3 numbers"),
         ("jax.jvp(jax.grad(f), (x,), (v,))[1]", "jax.hessian(f)(x) @ v", "should cost a few"),
     ],
     "Node": [
         ("[(self, other.value), (other, self.value)]", "[(self, self.value), (other, other.value)]",
          "slope of a b by a"),
-        ("slopes.get(parent, 0.0) + slopes[n] * local", "slopes[n] * local", "two readers should add"),
+        ("slopes.get(parent, 0.0) + slopes[n] * local", "slopes[n] * local",
+         "two readers should add"),
         ('''
 class Node:
     def __init__(self, value, parents=()):

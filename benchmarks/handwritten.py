@@ -1,0 +1,137 @@
+"""Some of the programs as one would write them for Numba by hand: plain loops, one thread."""
+
+import numpy as np
+from numba import njit
+
+__all__ = ["compiled", "selu", "selu_gradient", "plus_transpose", "total", "column_sums",
+           "softmax_rows", "layernorm", "forces", "lorenz", "small_matmuls"]
+
+ALPHA, SCALE = np.float32(1.6732632), np.float32(1.050701)
+ZERO, ONE = np.float32(0), np.float32(1)
+
+
+def compiled(kernel):
+    """A fresh compiled function, so that its first call is one."""
+    return njit(error_model="numpy")(kernel)
+
+
+def selu(x):
+    out = np.empty_like(x)
+    for i in range(x.size):
+        out[i] = SCALE * (x[i] if x[i] > ZERO else ALPHA * np.expm1(x[i]))
+    return out
+
+
+def selu_gradient(x):
+    out = np.empty_like(x)
+    for i in range(x.size):
+        out[i] = SCALE if x[i] > ZERO else SCALE * ALPHA * np.exp(x[i])
+    return out
+
+
+def plus_transpose(x):
+    """In blocks of 32×32, so that both the rows and the columns stay in the cache."""
+    n, out = x.shape[0], np.empty_like(x)
+    for top in range(0, n, 32):
+        for left in range(0, n, 32):
+            for i in range(top, min(top + 32, n)):
+                for j in range(left, min(left + 32, n)):
+                    out[i, j] = x[i, j] + x[j, i]
+    return out
+
+
+def total(x):
+    """Eight sums side by side, which the compiler may turn into vectors."""
+    flat, lanes = x.reshape(-1), np.zeros(8, np.float32)
+    whole = flat.size // 8 * 8
+    for i in range(0, whole, 8):
+        for k in range(8):
+            lanes[k] += flat[i + k]
+    out = ZERO
+    for k in range(8):
+        out += lanes[k]
+    for i in range(whole, flat.size):
+        out += flat[i]
+    return out
+
+
+def column_sums(x):
+    out = np.zeros(x.shape[1], x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[j] += x[i, j]
+    return out
+
+
+def softmax_rows(x):
+    out = np.empty_like(x)
+    for i in range(x.shape[0]):
+        top = x[i, 0]
+        for j in range(x.shape[1]):
+            top = max(top, x[i, j])
+        total = ZERO
+        for j in range(x.shape[1]):
+            out[i, j] = np.exp(x[i, j] - top)
+            total += out[i, j]
+        for j in range(x.shape[1]):
+            out[i, j] /= total
+    return out
+
+
+def layernorm(x):
+    out, n = np.empty_like(x), np.float32(x.shape[1])
+    for i in range(x.shape[0]):
+        mean, square = ZERO, ZERO
+        for j in range(x.shape[1]):
+            mean += x[i, j]
+        mean /= n
+        for j in range(x.shape[1]):
+            square += (x[i, j] - mean) ** 2
+        scale = ONE / np.sqrt(square / n + np.float32(1e-5))
+        for j in range(x.shape[1]):
+            out[i, j] = (x[i, j] - mean) * scale
+    return out
+
+
+def forces(position, mass):
+    n, out = len(mass), np.zeros_like(position)
+    for i in range(n):
+        fx, fy, fz = ZERO, ZERO, ZERO
+        for j in range(n):
+            dx = position[j, 0] - position[i, 0]
+            dy = position[j, 1] - position[i, 1]
+            dz = position[j, 2] - position[i, 2]
+            square = dx * dx + dy * dy + dz * dz + np.float32(0.01)
+            pull = mass[j] / (square * np.sqrt(square))
+            fx, fy, fz = fx + pull * dx, fy + pull * dy, fz + pull * dz
+        out[i, 0], out[i, 1], out[i, 2] = fx, fy, fz
+    return out
+
+
+def lorenz(x, y, z):
+    h = np.float32(0.01)
+    state, k, moved = np.empty(3, np.float32), np.empty((4, 3), np.float32), np.empty(3, np.float32)
+    state[0], state[1], state[2] = x, y, z
+    for _ in range(50):
+        for stage in range(4):
+            reach = ZERO if stage == 0 else h if stage == 3 else h / np.float32(2)
+            for i in range(3):
+                moved[i] = state[i] + reach * k[stage - 1, i] if stage else state[i]
+            k[stage, 0] = np.float32(10) * (moved[1] - moved[0])
+            k[stage, 1] = moved[0] * (np.float32(28) - moved[2]) - moved[1]
+            k[stage, 2] = moved[0] * moved[1] - np.float32(2.6666667) * moved[2]
+        for i in range(3):
+            middle = np.float32(2) * (k[1, i] + k[2, i])
+            state[i] += h / np.float32(6) * (k[0, i] + middle + k[3, i])
+    return state[0], state[1], state[2]
+
+
+def small_matmuls(x, y):
+    n, m, inner, p = x.shape[0], x.shape[1], x.shape[2], y.shape[2]
+    out = np.zeros((n, m, p), x.dtype)
+    for b in range(n):
+        for i in range(m):
+            for k in range(inner):
+                for j in range(p):
+                    out[b, i, j] += x[b, i, k] * y[b, k, j]
+    return out

@@ -1,0 +1,294 @@
+"""The programs.  Each is written once, as a function of a library; NumPy's gradients are by hand.
+
+`build(lib)` makes the function that is timed, `inputs(rng, size)` its arguments as NumPy arrays.
+"""
+
+from typing import Callable, NamedTuple
+
+import numpy as np
+
+from benchmarks import handwritten
+
+__all__ = ["Program", "PROGRAMS", "program", "builders"]
+
+
+class Program(NamedTuple):
+    """A row of the table; sizes are (full, small), the small one for tests and --quick."""
+    name: str
+    build: Callable
+    inputs: Callable
+    sizes: tuple
+    in_numpy: Callable = None           # build(lib) for NumPy; the same function where it can be
+    in_numba: Callable = None           # the hand-written kernel, not yet compiled
+    block_each: bool = True             # wait for each call; False: for the last of many
+
+
+PROGRAMS = []
+
+
+def program(name, inputs, sizes, in_numpy=None, in_numba=None, block_each=True):
+    """Enter the decorated builder into the table; in_numpy="same" if NumPy can run it as it is."""
+    def enter(build):
+        numpy_build = build if in_numpy == "same" else in_numpy
+        PROGRAMS.append(Program(name, build, inputs, sizes, numpy_build, in_numba, block_each))
+        return build
+    return enter
+
+
+def builders(row):
+    """{library's name: a function that makes the program anew}, as far as the row has them."""
+    out = {"minijax": row.build, "jax": row.build}
+    if row.in_numpy:
+        out["numpy"] = row.in_numpy
+    if row.in_numba:
+        out["numba"] = lambda lib: handwritten.compiled(row.in_numba)
+    return out
+
+
+# --- Inputs ---------------------------------------------------------------------------------------
+
+def normal(rng, *shape):
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def vector(rng, n):
+    return (normal(rng, n),)
+
+
+def square_matrix(rng, n):
+    return (normal(rng, n, n),)
+
+
+def two_matrices(rng, n):
+    return normal(rng, n, n), normal(rng, n, n)
+
+
+# --- Elementwise chains ---------------------------------------------------------------------------
+
+ALPHA, SCALE = 1.6732632, 1.050701
+
+
+def selu_of(xp, x):
+    return SCALE * xp.where(x > 0, x, ALPHA * xp.expm1(xp.minimum(x, 0)))
+
+
+@program("selu", vector, (1_000_000, 1000), "same", handwritten.selu)
+def selu(lib):
+    return lib.jit(lambda x: selu_of(lib.np, x))
+
+
+def selu_gradient_by_hand(lib):
+    one = np.float32(SCALE)
+    return lambda x: np.where(x > 0, one, one * np.float32(ALPHA) * np.exp(np.minimum(x, 0)))
+
+
+@program("selu gradient", vector, (1_000_000, 1000), selu_gradient_by_hand,
+         handwritten.selu_gradient)
+def selu_gradient(lib):
+    return lib.jit(lib.grad(lambda x: selu_of(lib.np, x).sum()))
+
+
+@program("x + x.T", square_matrix, (2000, 60), "same", handwritten.plus_transpose)
+def plus_transpose(lib):
+    return lib.jit(lambda x: x + x.T)
+
+
+# --- Reductions and rows --------------------------------------------------------------------------
+
+@program("sum", square_matrix, (2000, 60), "same", handwritten.total)
+def total(lib):
+    return lib.jit(lambda x: lib.np.sum(x))
+
+
+@program("column sums", square_matrix, (2000, 60), "same", handwritten.column_sums)
+def column_sums(lib):
+    return lib.jit(lambda x: lib.np.sum(x, axis=0))
+
+
+@program("softmax rows", square_matrix, (1000, 40), "same", handwritten.softmax_rows)
+def softmax_rows(lib):
+    def softmax(x):
+        e = lib.np.exp(x - lib.np.max(x, axis=1, keepdims=True))
+        return e / lib.np.sum(e, axis=1, keepdims=True)
+    return lib.jit(softmax)
+
+
+@program("layernorm", square_matrix, (1024, 40), "same", handwritten.layernorm)
+def layernorm(lib):
+    def normalised(x):
+        centred = x - lib.np.mean(x, axis=1, keepdims=True)
+        return centred / lib.np.sqrt(lib.np.mean(centred ** 2, axis=1, keepdims=True) + 1e-5)
+    return lib.jit(normalised)
+
+
+def softmax_by_hand(lib):
+    def gradient(x):
+        e = np.exp(x - x.max())
+        return e / e.sum()
+    return gradient
+
+
+@program("logsumexp gradient", vector, (1_000_000, 1000), softmax_by_hand)
+def logsumexp_gradient(lib):
+    def logsumexp(x):
+        top = lib.np.max(x)
+        return top + lib.np.log(lib.np.sum(lib.np.exp(x - top)))
+    return lib.jit(lib.grad(logsumexp))
+
+
+# --- Physics --------------------------------------------------------------------------------------
+
+def bodies(rng, n):
+    return normal(rng, n, 3), rng.uniform(0.5, 2, n).astype(np.float32)
+
+
+@program("n-body forces", bodies, (2000, 50), "same", handwritten.forces)
+def n_body(lib):
+    def forces(position, mass):
+        apart = position[None, :, :] - position[:, None, :]
+        square = lib.np.sum(apart ** 2, axis=-1) + 0.01
+        pull = mass[None, :] / (square * lib.np.sqrt(square))
+        return lib.np.sum(pull[:, :, None] * apart, axis=1)
+    return lib.jit(forces)
+
+
+def lorenz_start(rng, steps):
+    return tuple(np.float32(v) for v in (1.0, 1.5, 20.0))
+
+
+def lorenz_velocity(x, y, z):
+    return 10.0 * (y - x), x * (28.0 - z) - y, x * y - 2.6666667 * z
+
+
+def runge_kutta_step(state, h):
+    def moved(k, h):
+        return tuple(s + h * v for s, v in zip(state, k))
+    k1 = lorenz_velocity(*state)
+    k2 = lorenz_velocity(*moved(k1, h / 2))
+    k3 = lorenz_velocity(*moved(k2, h / 2))
+    k4 = lorenz_velocity(*moved(k3, h))
+    return tuple(s + h / 6 * (a + 2 * b + 2 * c + d)
+                 for s, a, b, c, d in zip(state, k1, k2, k3, k4))
+
+
+@program("Lorenz, 50 steps", lorenz_start, (50, 50), "same", handwritten.lorenz)
+def lorenz(lib):
+    def walk(x, y, z):
+        state = x, y, z
+        for _ in range(50):
+            state = runge_kutta_step(state, 0.01)
+        return state
+    return lib.jit(walk)
+
+
+# --- A network's training step --------------------------------------------------------------------
+
+def network(rng, size):
+    """Parameters, inputs and labels; size is (the layers' widths, the batch)."""
+    widths, batch = size
+    params = [(normal(rng, m, n) / np.float32(np.sqrt(m)), np.zeros(n, np.float32))
+              for m, n in zip(widths, widths[1:])]
+    labels = np.eye(widths[-1], dtype=np.float32)[rng.integers(0, widths[-1], batch)]
+    if widths[-1] == 1:
+        labels = normal(rng, batch, 1)
+    return params, normal(rng, batch, widths[0]), labels
+
+
+def step_by_hand(lib):
+    """Backpropagation written out, for NumPy."""
+    def step(params, x, y):
+        layers = [x]
+        for w, b in params[:-1]:
+            layers.append(np.tanh(layers[-1] @ w + b))
+        back = (layers[-1] @ params[-1][0] + params[-1][1] - y) * np.float32(2 / y.size)
+        new = []
+        for (w, b), h in zip(reversed(params), reversed(layers)):
+            new.append((w - np.float32(0.1) * (h.T @ back), b - np.float32(0.1) * back.sum(0)))
+            back = (back @ w.T) * (1 - h * h) if h is not x else None
+        return new[::-1]
+    return step
+
+
+def mlp_step(lib):
+    def loss(params, x, y):
+        *hidden, (w_last, b_last) = params
+        for w, b in hidden:
+            x = lib.np.tanh(x @ w + b)
+        return lib.np.mean((x @ w_last + b_last - y) ** 2)
+
+    def step(params, x, y):
+        gradient = lib.grad(loss)(params, x, y)
+        return lib.map(lambda p, g: p - 0.1 * g, params, gradient)
+    return lib.jit(step)
+
+
+program("MLP step, small", network, (((2, 16, 16, 1), 32), ((2, 16, 16, 1), 32)),
+        step_by_hand)(mlp_step)
+program("MLP step, large", network, (((784, 1024, 1024, 10), 128), ((20, 32, 32, 10), 16)),
+        step_by_hand)(mlp_step)
+
+
+# --- Derivatives and products of matrices ---------------------------------------------------------
+
+@program("Hessian", vector, (100, 12))
+def hessian(lib):
+    def rosenbrock(x):
+        return lib.np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+    return lib.jit(lib.hessian(rosenbrock))
+
+
+def small_matrices(rng, n):
+    return normal(rng, n, 8, 8), normal(rng, n, 8, 8)
+
+
+@program("small matmuls", small_matrices, (1000, 20), "same", handwritten.small_matmuls)
+def small_matmuls(lib):
+    return lib.jit(lambda x, y: x @ y)
+
+
+@program("matmul", two_matrices, (512, 40), "same")
+def matmul(lib):
+    return lib.jit(lambda x, y: x @ y)
+
+
+# --- The price of a call --------------------------------------------------------------------------
+
+def scalar(rng, size):
+    return (np.float32(1.5),)
+
+
+def twelve_leaves(rng, n):
+    return ([{"w": normal(rng, n), "b": normal(rng, n)} for _ in range(6)],)
+
+
+def short_vector(rng, n):
+    return (normal(rng, n),)
+
+
+@program("call, scalar", scalar, (1, 1), block_each=False)
+def call_scalar(lib):
+    return lib.jit(lambda x: x + 1)
+
+
+@program("call, 12 leaves", twelve_leaves, (4, 4), block_each=False)
+def call_tree(lib):
+    return lib.jit(lambda tree: lib.map(lambda x: x + 1, tree))
+
+
+@program("eager x + x", short_vector, (10, 10), "same", block_each=False)
+def eager_add(lib):
+    return lambda x: x + x
+
+
+def three_operations(xp):
+    return lambda x: xp.sum(xp.sin(x) * x)
+
+
+@program("eager grad", short_vector, (10, 10), block_each=False)
+def eager_grad(lib):
+    return lib.grad(three_operations(lib.np))
+
+
+@program("eager vmap", square_matrix, (10, 10), block_each=False)
+def eager_vmap(lib):
+    return lib.vmap(three_operations(lib.np))
