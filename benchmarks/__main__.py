@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from benchmarks import libraries
-from benchmarks.measure import LIBRARIES, disagreement, measure, results
-from benchmarks.programs import PROGRAMS, builders
+from benchmarks.measure import LIBRARIES, disagreement, start, steady_times, warm_up
+from benchmarks.programs import PROGRAMS
 
 TOLERANCE = 1e-3
 OTHERS = [name for name in LIBRARIES if name != "minijax"]
@@ -31,13 +31,13 @@ def chosen(only):
 
 
 def run_row(row, small, quick):
-    """One row as a dictionary: times by library, and who disagrees with minijax."""
-    size = row.sizes[1 if small else 0]
-    ours = results(row, "minijax", size)
-    off = {name: disagreement(ours, results(row, name, size)) for name in OTHERS
-           if name in builders(row)}
-    times = measure(row, size, *((3, 0.02) if quick else (9, 0.1)))
-    return {"name": row.name, "size": size, "times": times,
+    """One row as a dictionary: (first call, steady time) by library, and who disagrees with minijax."""
+    started = start(row, row.sizes[1 if small else 0])
+    ours = started["minijax"].results
+    off = {name: disagreement(ours, running.results) for name, running in started.items()}
+    steady = steady_times(started, *((3, 0.02) if quick else (9, 0.1)))
+    return {"name": row.name, "size": row.sizes[1 if small else 0],
+            "times": {name: (running.first, steady[name]) for name, running in started.items()},
             "disagrees": {name: d for name, d in off.items() if not d <= TOLERANCE}}
 
 
@@ -88,6 +88,7 @@ def main():
         return 0 if rows else 1
     print("Times of minijax, and how many times longer the others take (above 1: minijax is faster).\n")
     print_line(HEAD)
+    warm_up()
     done = []
     for row in rows:
         done.append(run_row(row, args.small, args.quick))

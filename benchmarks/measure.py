@@ -3,6 +3,7 @@
 import gc
 import statistics
 import time
+from typing import Any, Callable, NamedTuple
 
 import jax
 import numpy as np
@@ -10,10 +11,41 @@ import numpy as np
 from benchmarks import libraries
 from benchmarks.programs import builders
 
-__all__ = ["measure", "results", "disagreement"]
+__all__ = ["LIBRARIES", "Running", "start", "warm_up", "disagreement", "steady_times"]
 
 LIBRARIES = {lib.name: lib for lib in (libraries.MINIJAX, libraries.JAX, libraries.NUMPY,
                                        libraries.NUMBA)}
+
+
+# --- The first call -------------------------------------------------------------------------------
+
+class Running(NamedTuple):
+    """A program in one library, called once: how long that took, and the leaves of its result."""
+    f: Callable
+    args: tuple
+    lib: Any
+    block_each: bool
+    first: float
+    results: list
+
+
+def start(row, size, names=tuple(LIBRARIES)):
+    """{library's name: Running} of the libraries that the row has."""
+    makers = builders(row)
+    return {name: first_call(row, LIBRARIES[name], makers[name], size)
+            for name in names if name in makers}
+
+
+def first_call(row, lib, build, size):
+    """Make a program anew, with the library's caches emptied, and call it."""
+    args = inputs_for(row, lib, size)
+    lib.forget()
+    gc.collect()
+    f = build(lib)
+    begin = time.perf_counter()
+    out = lib.block(f(*args))
+    first = time.perf_counter() - begin
+    return Running(f, args, lib, row.block_each, first, [np.asarray(x) for x in as_leaves(out)])
 
 
 def inputs_for(row, lib, size):
@@ -22,18 +54,14 @@ def inputs_for(row, lib, size):
     return args if lib.np is np else jax.tree.map(lib.np.asarray, args)
 
 
-def call(f, args, lib):
-    return lib.block(f(*args))
+def warm_up():
+    """Let each library import and start whatever it starts only once."""
+    for lib in (libraries.MINIJAX, libraries.JAX):
+        x = lib.np.ones((8, 8))
+        lib.block(lib.jit(lib.grad(lambda x: lib.np.sum(lib.np.exp(x) @ x)))(x))
 
 
 # --- Agreement ------------------------------------------------------------------------------------
-
-def results(row, name, size):
-    """The leaves of a row's result through one library, as NumPy arrays."""
-    lib = LIBRARIES[name]
-    out = call(builders(row)[name](lib), inputs_for(row, lib, size), lib)
-    return [np.asarray(leaf) for leaf in as_leaves(out)]
-
 
 def as_leaves(out):
     if isinstance(out, dict):
@@ -43,57 +71,44 @@ def as_leaves(out):
 
 
 def disagreement(ours, theirs):
-    """The largest difference, as a share of the largest value; infinite if shapes differ."""
+    """The largest difference, as a share of an array's largest value; infinite if shapes differ."""
     if [a.shape for a in ours] != [a.shape for a in theirs]:
         return np.inf
-    off = [np.max(np.abs(a.astype(float) - b)) / max(np.max(np.abs(b)), 1e-6) if b.size else 0.0
-           for a, b in zip(ours, theirs)]
-    worst = float(np.max(off))
-    return np.inf if np.isnan(worst) else worst
+    worst = np.max([np.max(np.abs(a.astype(float) - b)) / max(np.max(np.abs(b)), 1e-6)
+                    for a, b in zip(ours, theirs)])
+    return np.inf if np.isnan(worst) else float(worst)
 
 
-# --- Times ----------------------------------------------------------------------------------------
+# --- Steady times ---------------------------------------------------------------------------------
 
-def first_call(row, lib, args):
-    """Seconds of the first call of a program made anew, and the program."""
-    lib.forget()
-    gc.collect()
-    f = builders(row)[lib.name](lib)
-    start = time.perf_counter()
-    call(f, args, lib)
-    return time.perf_counter() - start, f
-
-
-def time_calls(f, args, lib, n, block_each):
+def time_calls(running, n):
     """Seconds a call, over n calls."""
-    wait = lib.block if block_each else lambda out: out
-    start = time.perf_counter()
-    for _ in range(n):
-        out = wait(f(*args))
-    lib.block(out)
-    return (time.perf_counter() - start) / n
+    f, args, block = running.f, running.args, running.lib.block
+    begin = time.perf_counter()
+    if running.block_each:
+        for _ in range(n):
+            out = block(f(*args))
+    else:
+        for _ in range(n):
+            out = f(*args)
+    block(out)
+    return (time.perf_counter() - begin) / n
 
 
-def calls_a_turn(f, args, lib, seconds, block_each):
+def calls_a_turn(running, seconds):
     """How many calls fill a turn."""
-    once = min(time_calls(f, args, lib, 1, block_each) for _ in range(3))
+    once = min(time_calls(running, 1) for _ in range(3))
     return max(1, min(20_000, int(seconds / max(once, 1e-7))))
 
 
-def measure(row, size, turns, seconds, names=tuple(LIBRARIES)):
-    """{library: (first call, steady time a call)} in seconds; libraries take turns.
+def steady_times(started, turns, seconds):
+    """{library's name: seconds a call}: libraries take turns, and the median turn counts.
 
-    A turn is as many calls as fit in `seconds`; the steady time is the median over the turns.
+    A turn is as many calls as fit in `seconds`.
     """
-    running, first = {}, {}
-    for name in names:
-        if name in builders(row):
-            lib = LIBRARIES[name]
-            args = inputs_for(row, lib, size)
-            first[name], f = first_call(row, lib, args)
-            running[name] = f, args, lib, calls_a_turn(f, args, lib, seconds, row.block_each)
-    times = {name: [] for name in running}
+    calls = {name: calls_a_turn(running, seconds) for name, running in started.items()}
+    times = {name: [] for name in started}
     for _ in range(turns):
-        for name, what in running.items():
-            times[name].append(time_calls(*what, row.block_each))
-    return {name: (first[name], statistics.median(times[name])) for name in running}
+        for name, running in started.items():
+            times[name].append(time_calls(running, calls[name]))
+    return {name: statistics.median(t) for name, t in times.items()}

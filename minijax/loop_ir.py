@@ -649,7 +649,7 @@ def reduce_in_memory(ctx, name, out, outer, loops, load):
     ctx.nest(loops, body_of([Store(out, row_major(outer), load, combine=name)]))
 
 
-LANES = 64
+LANES = 16
 
 
 def lanes_for(axes):

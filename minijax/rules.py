@@ -47,7 +47,7 @@ def broadcast_to(x, shape):
 
 def full_like_aval(aval, value):
     """An array of `aval`'s shape and dtype, filled with a Python number; a program records a broadcast."""
-    scalar = np.array(value, aval.dtype)
+    scalar = Array(np.array(value, aval.dtype), aval.weak_type)
     return broadcast(scalar, aval.shape, ()) if aval.shape else scalar
 
 

@@ -54,7 +54,7 @@ def assert_close(got, want, sums=False):
                                  else got.dtype if got.dtype.kind == "f" else f32).eps)
         eps = max(eps, 2.0 ** -6 if got.dtype.name == "bfloat16" else 0)
         np.testing.assert_allclose(got.astype(wide), want.astype(wide), rtol=eps * (4 if sums else 1),
-                                   atol=1e-6 if sums else 1e-37)
+                                   atol=1e-5 if sums else 1e-37)
     else:
         np.testing.assert_array_equal(got, want)
 
@@ -210,7 +210,7 @@ def test_long_sums_use_many_accumulators():
     x = rand(1000)
     f = lambda x: [bind("reduce_sum", x, axes=(0,))]
     exe, plain = compiled(f, x), compiled(f, x, plain=True)
-    assert "lanes(64, f32(0.0))" in exe.as_text()
+    assert "lanes(16, f32(0.0))" in exe.as_text()
     assert exe(x)[0].tobytes() == plain(x)[0].tobytes()
 
 

@@ -1,10 +1,13 @@
 """x[index] and x.at[index]: against NumPy where it has the same meaning, against JAX elsewhere."""
+import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy_against_jax import OURS, agree, agree_transformed
+
+from minijax.config import enable_x64
 
 mnp = OURS.np
 SHAPE = (3, 4, 5)
@@ -386,6 +389,16 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name):
     agree(lambda m: FUNCTIONS[name](m.np))
+
+
+WIDE = ["nonzero", "flatnonzero", "argwhere", "where", "unravel_index", "ravel_multi_index",
+        "diag_indices", "tril_indices", "insert", "mgrid", "take", "compress"]
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_functions_in_64_bit(name):
+    with jax.enable_x64(True), enable_x64(True):
+        agree(lambda m: FUNCTIONS[name](m.np))
 
 
 def test_functions_under_transformations():

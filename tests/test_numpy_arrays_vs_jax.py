@@ -1,8 +1,11 @@
 """Creation, manipulation, contractions, sorting and sets: the same call with minijax and with
 JAX."""
+import jax
 import numpy as np
 import pytest
 from numpy_against_jax import OURS, agree, agree_transformed
+
+from minijax.config import enable_x64
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 B = (np.arange(24, dtype=np.float32).reshape(2, 3, 4) * 7) % 11
@@ -565,6 +568,18 @@ def test_traced_shifts_and_lengths():
     agree(lambda m: m.jit(lambda x: m.np.unique(x))(V))
     agree(lambda m: m.jit(lambda n: m.np.arange(n))(3))
     agree(lambda m: m.jit(lambda n: m.np.zeros(n))(3))
+
+
+WIDE = ["others-polyval", "creation-arange", "creation-scalars", "creation-linspace", "creation-eye",
+        "creation-indices", "manipulation-repeat", "contractions-dot", "sorting-argsort",
+        "sorting-searchsorted", "sorting-bincount", "sorting-unique size", "sorting-isin"]
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_64_bit(name):
+    group, case = name.split("-")
+    with jax.enable_x64(True), enable_x64(True):
+        agree(lambda m: GROUPS[group][case](m.np), rtol=1e-5, atol=1e-5)
 
 
 def test_later_writes_do_not_show():

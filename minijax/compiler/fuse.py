@@ -58,8 +58,15 @@ def has_reduce(nest):
     return any(isinstance(n, Reduce) for n in nest.body)
 
 
+# Operations that take no longer than reading their result back from memory would.
+CHEAP = frozenset("neg abs add sub mul max min and or xor not eq ne lt le gt ge select convert "
+                  "bitcast".split())
+
+
 def cost(nest):
-    return sum(isinstance(n, Op) and not is_padding(n) for n in all_nodes(nest.body))
+    """About how many cheap operations the nest's body is worth."""
+    return sum(1 if n.name in CHEAP else 10 for n in all_nodes(nest.body)
+               if isinstance(n, Op) and not is_padding(n))
 
 
 # --- Building bodies ---------------------------------------------------------------------------
@@ -171,7 +178,48 @@ def inline_views(program):
             store = new.body[-1]
             if producers.get(store.buffer) is step:
                 views[store.buffer] = new
+    steps = [split_axes(s) if isinstance(s, Nest) else s for s in steps]
     return drop_dead(Program(program.inputs, steps, program.outputs, program.eqns))
+
+
+def split_axes(nest):
+    """Two loops for one where index maps take quotients of it: then they need none.
+
+    A loop over all elements of a matrix that reads a row becomes a loop over rows and one over columns.
+    """
+    cuts = {axis: {1, axis.size} for axis in nest.axes}
+    for index in indices_in(nest.body):
+        collect_cuts(index, cuts)
+    values, axes = {}, []
+    for axis in nest.axes:
+        parts = [axis]
+        if len(cuts[axis]) > 2 and is_nested(cuts[axis]):
+            ordered = sorted(cuts[axis], reverse=True)
+            parts = [Axis(a // b) for a, b in zip(ordered, ordered[1:])]
+            values[axis] = row_major(parts)
+        axes += parts
+    return Nest(axes, replace_axes(nest.body, values)) if values else nest
+
+
+def collect_cuts(index, cuts):
+    """Add the numbers of turns at which quotients of a loop variable change."""
+    for atom in index.terms:
+        if isinstance(atom, Quotient):
+            axis, divisor = divided_axis(atom)
+            if axis in cuts:
+                cuts[axis].add(divisor)
+            collect_cuts(atom.index, cuts)
+
+
+def divided_axis(atom):
+    """(axis, n) if an atom is axis // n, or (axis // (n / m)) % m; (None, 0) if it is anything else."""
+    if list(atom.index.terms.values()) != [1] or atom.index.offset:
+        return None, 0
+    inner, = atom.index.terms
+    if isinstance(inner, Axis):
+        return inner, atom.divisor
+    axis, divisor = divided_axis(inner) if isinstance(inner, Quotient) else (None, 0)
+    return axis, divisor * atom.divisor
 
 
 def is_short(nest):

@@ -138,5 +138,5 @@ def lower(closed):
 
 def lowered_atom(env, atom):
     if isinstance(atom, Literal):
-        return Const(atom.val, atom.aval.dtype)
+        return Const(np.asarray(atom.val)[()], atom.aval.dtype)
     return env[atom]

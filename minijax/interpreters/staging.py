@@ -63,7 +63,11 @@ class JaxprTrace(Trace):
     @staticmethod
     def literal(x):
         aval = typeof(x)
-        return Literal(as_array(x)._value[()] if aval.dtype != dtypes.float0 else x, aval)
+        if aval.dtype == dtypes.float0:
+            return Literal(x, aval)
+        value = as_array(x)
+        # Weakly typed values stay Arrays, so that they are weak when the program is run again.
+        return Literal(value if aval.weak_type else value._value[()], aval)
 
     def process_primitive(self, primitive, args, params):
         atoms = [self.to_atom(a) for a in args]

@@ -6,26 +6,28 @@ tracers.
 from minijax.array import Array as ndarray
 from minijax.core import Tracer
 from minijax.numpy.contractions import (
-    cross, dot, einsum, einsum_path, inner, kron, matmul, matvec, outer, tensordot, trace, vdot,
-    vecdot, vecmat)
+    corrcoef, cov, cross, dot, einsum, einsum_path, inner, kron, matmul, matvec, outer,
+    tensordot, trace, vdot, vecdot, vecmat)
 from minijax.numpy.creation import (
-    arange, array, asarray, astype, bfloat16, bool_, bool_ as bool, can_cast, cdouble,
-    character, complex128, complex64, complex_, complexfloating, copy, csingle, diag, diagflat,
-    diagonal, double, dtype, e, empty, empty_like, euler_gamma, eye, finfo, flexible, float16,
-    float32, float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3,
-    float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz,
-    float8_e8m0fnu, float_, floating, from_dlpack, frombuffer, fromfunction, fromiter,
-    fromstring, full, full_like, generic, geomspace, identity, iinfo, indices, inexact, inf,
+    arange, array, array_repr, array_str, asarray, astype, bartlett, bfloat16, blackman, bool_,
+    bool_ as bool, can_cast, cdouble, character, complex128, complex64, complex_,
+    complexfloating, copy, csingle, diag, diagflat, diagonal, double, dtype, e, empty,
+    empty_like, euler_gamma, eye, finfo, flexible, float16, float32, float4_e2m1fn, float64,
+    float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn,
+    float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, float_, floating,
+    from_dlpack, frombuffer, fromfunction, fromiter, fromstring, full, full_like, generic,
+    geomspace, get_printoptions, hamming, hanning, identity, iinfo, indices, inexact, inf,
     int16, int2, int32, int4, int64, int8, int_, integer, iscomplexobj, isdtype, isrealobj,
-    isscalar, issubdtype, iterable, linspace, logspace, meshgrid, nan, ndim, newaxis, number,
-    object_, ones, ones_like, pi, promote_types, result_type, shape, signedinteger, single,
-    size, tri, tril, triu, uint, uint16, uint2, uint32, uint4, uint64, uint8, unsignedinteger,
-    vander, zeros, zeros_like)
+    isscalar, issubdtype, iterable, kaiser, linspace, load, logspace, meshgrid, nan, ndim,
+    newaxis, number, object_, ones, ones_like, pi, printoptions, promote_types, result_type,
+    save, savez, set_printoptions, shape, signedinteger, single, size, tri, tril, triu, uint,
+    uint16, uint2, uint32, uint4, uint64, uint8, unsignedinteger, vander, zeros, zeros_like)
 from minijax.numpy.indexing import (
-    argwhere, choose, compress, delete, diag_indices, diag_indices_from, extract, fill_diagonal,
-    flatnonzero, index_exp, insert, ix_, mask_indices, mgrid, nonzero, ogrid, piecewise, place,
-    put, put_along_axis, ravel_multi_index, s_, select, take, take_along_axis, tril_indices,
-    tril_indices_from, triu_indices, triu_indices_from, unravel_index, where)
+    argwhere, c_, choose, compress, delete, diag_indices, diag_indices_from, extract,
+    fill_diagonal, flatnonzero, index_exp, insert, ix_, mask_indices, mgrid, nonzero, ogrid,
+    piecewise, place, put, put_along_axis, r_, ravel_multi_index, s_, select, take,
+    take_along_axis, tril_indices, tril_indices_from, triu_indices, triu_indices_from,
+    unravel_index, where)
 from minijax.numpy.manipulation import (
     append, apply_along_axis, apply_over_axes, array_split, atleast_1d, atleast_2d, atleast_3d,
     block, broadcast_arrays, broadcast_shapes, broadcast_to, column_stack, concat, concatenate,
@@ -33,6 +35,8 @@ from minijax.numpy.manipulation import (
     gradient, hsplit, hstack, matrix_transpose, moveaxis, packbits, pad, permute_dims, ravel,
     repeat, reshape, resize, roll, rollaxis, rot90, split, squeeze, stack, swapaxes, tile,
     transpose, trapezoid, trim_zeros, unpackbits, unstack, unwrap, vectorize, vsplit, vstack)
+from minijax.numpy.polynomial import (
+    poly, polyadd, polyder, polydiv, polyint, polymul, polysub, polyval)
 from minijax.numpy.reductions import (
     all, allclose, amax, amin, any, argmax, argmin, array_equal, array_equiv, average,
     count_nonzero, cumprod, cumsum, cumulative_prod, cumulative_sum, max, mean, median, min,
@@ -40,9 +44,10 @@ from minijax.numpy.reductions import (
     nanpercentile, nanprod, nanquantile, nanstd, nansum, nanvar, percentile, prod, ptp,
     quantile, std, sum, var)
 from minijax.numpy.sorting import (
-    argpartition, argsort, bincount, digitize, histogram, histogram_bin_edges, interp,
-    intersect1d, isin, lexsort, partition, searchsorted, setdiff1d, setxor1d, sort,
-    sort_complex, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values)
+    argpartition, argsort, bincount, digitize, histogram, histogram2d, histogram_bin_edges,
+    histogramdd, interp, intersect1d, isin, lexsort, partition, searchsorted, setdiff1d,
+    setxor1d, sort, sort_complex, union1d, unique, unique_all, unique_counts, unique_inverse,
+    unique_values)
 from minijax.numpy.ufunc_api import (
     add, bitwise_and, bitwise_or, bitwise_xor, frompyfunc, logaddexp, logaddexp2, logical_and,
     logical_or, logical_xor, maximum, minimum, multiply, negative, subtract, ufunc)

@@ -21,8 +21,8 @@ from minijax.array import Array, as_array
 from minijax.core import Tracer, concrete_or_error
 from minijax.errors import NonConcreteBooleanIndexError, TracerIntegerConversionError
 from minijax.numpy.creation import (arange, array, asarray, broadcast_trailing, full, ones_like,
-                                    zeros,
-                                    zeros_like)
+                                    zeros, zeros_like)
+from minijax.numpy.creation import indices as index_grids
 from minijax.numpy.manipulation import (broadcast_arrays, concatenate, moveaxis, ravel, replaced,
                                         reshape, tile_to_size)
 from minijax.numpy.promotion import check_arraylike, convert, ensure_arraylike, promote_dtypes
@@ -186,24 +186,24 @@ def parse_mask(mask, sizes):
 
 
 def counted_from_front(numbers, size, wrap_negative=True):
-    """Indices as int32 (int64 along a huge axis), the negative ones counted from the end."""
-    dtype = np.int32 if size < 2**31 else np.int64
+    """Indices as int32, the negative ones counted from the end."""
     if isinstance(numbers, np.ndarray):
-        return known_from_front(numbers, size, dtype, wrap_negative)
-    converted = convert(numbers, np.dtype(dtype))
+        return known_from_front(numbers, size, wrap_negative)
+    converted = convert(numbers, np.dtype(np.int32))
     if not wrap_negative or dtypes.issubdtype(numbers.dtype, np.unsignedinteger):
         return converted
-    return lax.select(converted < 0, converted + np.array(size, dtype), converted)
+    return lax.select(converted < 0, converted + np.int32(size), converted)
 
 
-def known_from_front(numbers, size, dtype, wrap_negative):
+def known_from_front(numbers, size, wrap_negative):
     signed = numbers.dtype.kind == "i"
-    if numbers.dtype.itemsize >= np.dtype(dtype).itemsize:      # may not fit; far away is far away
-        bounds = np.iinfo(dtype)
+    if numbers.dtype.itemsize >= 4:      # it may not fit; but what is far outside stays outside
+        bounds = np.iinfo(np.int32)
         numbers = np.clip(numbers, bounds.min if signed else None, bounds.max)
-    numbers = np.asarray(numbers, dtype)
-    return np.where(numbers < 0, numbers + dtype(size), numbers) if signed and wrap_negative \
-        else numbers
+    numbers = np.asarray(numbers, np.int32)
+    if signed and wrap_negative:
+        return np.where(numbers < 0, numbers + np.int32(size), numbers)
+    return numbers
 
 
 # --- Reading -----------------------------------------------------------------------------------
@@ -507,8 +507,7 @@ def gather_by(plan, x, **options):
 # --- Writing -----------------------------------------------------------------------------------
 
 def scatter_at(x, index, values, scatter, *, indices_are_sorted=False, unique_indices=False,
-               mode=None,
-               wrap_negative_indices=True):
+               mode=None, wrap_negative_indices=True):
     """A copy of `x` with `x[index]` updated by `scatter`, one of lax.scatter, lax.scatter_add, …"""
     x, values = asarray(x), as_update(values, x)
     warn_if_unsafe(values, x)
@@ -523,8 +522,7 @@ def scatter_at(x, index, values, scatter, *, indices_are_sorted=False, unique_in
         inserted_window_dims=numbers["collapsed_slice_dims"],
         scatter_dims_to_operand_dims=numbers["start_index_map"])
     out = scatter(insert_axes(operand, plan.bool_axes), plan.indices, as_window(plan, values),
-                  numbers,
-                  indices_are_sorted=indices_are_sorted or plan.is_simple,
+                  numbers, indices_are_sorted=indices_are_sorted or plan.is_simple,
                   unique_indices=unique_indices or plan.is_simple, mode=mode)
     out = lax.squeeze(out, plan.bool_axes) if plan.bool_axes else out
     return convert(out, dtype, weak_type)
@@ -738,9 +736,7 @@ def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
         raise ValueError("put_along_axis arguments 'arr' and 'indices' must have same ndim. Got "
                          f"{arr.ndim} and {indices.ndim}.")
     axis = canonicalize_axis(axis, arr.ndim)
-    places = [lax.broadcast_in_dim(lax.iota(np.int32, n),
-                                   [n if j == i else 1 for j in range(arr.ndim)],
-                                   (i,)) for i, n in enumerate(arr.shape)]
+    places = [*index_grids(arr.shape, sparse=True)]
     places[axis] = indices
     updated = arr.at[tuple(places)].set(broadcast_trailing(asarray(values), indices.shape),
                                         mode=mode)
@@ -818,32 +814,37 @@ def nonzero(a, *, size=None, fill_value=None):
                          "jnp.atleast_1d(scalar).nonzero() instead.")
     mask = a if a.dtype == bool else a != 0
     if size is None:
-        known = concrete_or_error(np.asarray, mask, "The size argument of jnp.nonzero must be "
-                                  "statically specified to use jnp.nonzero within JAX "
-                                  "transformations.")
-        return tuple([as_array(i.astype(np.int32)) for i in np.nonzero(known)])
-    size = concrete_or_error(operator.index, size,
-                             "The size argument of jnp.nonzero must be known.")
+        known = concrete_or_error(np.asarray, mask, NONZERO_SIZE)
+        return known_indices(np.nonzero(known))
+    size = concrete_or_error(operator.index, size, NONZERO_SIZE)
+    dtype = dtypes.default_int_dtype()
     if mask.size == 0 or size == 0:
-        return tuple(zeros(size, np.int32) for _ in mask.shape)
-    counts = cumsum(ravel(mask).astype(np.int32))
-    return padded_places(mask.shape, counts, size, fill_values_for("nonzero", fill_value,
-                                                                   mask.ndim))
+        return tuple(zeros(size, dtype) for _ in mask.shape)
+    counts = cumsum(convert(ravel(mask), dtype))
+    return padded_places(mask.shape, counts, size, fill_values_for(fill_value, mask.ndim))
 
 
-def fill_values_for(name, fill_value, ndim):
+NONZERO_SIZE = ("The size argument of jnp.nonzero must be statically specified to use jnp.nonzero "
+                "within JAX transformations.")
+
+
+def known_indices(places):
+    return tuple([as_array(p.astype(dtypes.default_int_dtype())) for p in places])
+
+
+def fill_values_for(fill_value, ndim):
     values = fill_value if isinstance(fill_value, tuple) else (fill_value or 0,) * ndim
     if len(values) != ndim or any(np.shape(v) for v in values):
-        raise ValueError(f"fill_value of {name} must be a scalar or a tuple of length {ndim}; got "
+        raise ValueError(f"fill_value of nonzero must be a scalar or a tuple of length {ndim}; got "
                          f"{fill_value}")
     return values
 
 
 def padded_places(shape, counts, size, fill_values):
     """Where the running count first reaches 1, 2, …, size: so many elements lie before each."""
-    before = cumsum(zeros(size, np.int32).at[counts].add(1, mode="drop"))
+    before = cumsum(zeros(size, counts.dtype).at[counts].add(1, mode="drop"))
     missing = arange(size) >= counts[-1]
-    return tuple([choose_between(missing, convert(fill, np.dtype(np.int32)), place)
+    return tuple([choose_between(missing, convert(fill, counts.dtype), place)
                   for fill, place in zip(fill_values, unravel_index(before, shape))])
 
 
@@ -857,7 +858,7 @@ def argwhere(a, *, size=None, fill_value=None):
     check_arraylike("argwhere", a)
     if np.ndim(a) == 0:
         count = len(nonzero(ravel(a))[0]) if size is None else size
-        return zeros((count, 0), np.int32)
+        return zeros((count, 0), dtypes.default_int_dtype())
     places = nonzero(a, size=size, fill_value=fill_value)
     return concatenate([lax.expand_dims(p, (1,)) for p in places], axis=1)
 
@@ -869,7 +870,7 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
         return nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
         raise TypeError("Either both or neither of the x and y arguments should be provided to "
-                         "jax.numpy.where")
+                        "jax.numpy.where")
     if size is not None or fill_value is not None:
         raise ValueError("size and fill_value arguments cannot be used in three-term where "
                          "function.")
@@ -915,9 +916,8 @@ def unravel_index(indices, shape):
     """
     check_arraylike("unravel_index", indices)
     rest = asarray(indices)
-    sizes = canonicalize_shape(concrete_or_error(np.asarray, shape, "shape argument of "
-                                                                    "unravel_index"
-                                                 ).tolist())
+    known = concrete_or_error(np.asarray, shape, "shape argument of unravel_index")
+    sizes = canonicalize_shape(known.tolist())
     out = []
     for n in reversed(sizes):
         rest, place = divmod(rest, n)
@@ -977,10 +977,6 @@ def ix_(*args):
             raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented")
         out.append(reshape(a, [a.shape[0] if i == j else 1 for j in range(len(args))]))
     return tuple(out)
-
-
-def known_indices(places):
-    return tuple([as_array(p.astype(np.int32)) for p in places])
 
 
 def diag_indices(n, ndim=2):
@@ -1165,7 +1161,7 @@ def insert_along(a, places, values, axis):
     # A value inserted at a place lands behind those inserted before it.
     places = broadcast_trailing(places, (count,))
     order = stable_order(places)
-    new = zeros(count, np.int32).at[order].set(places[order] + arange(count))
+    new = zeros(count, places.dtype).at[order].set(places[order] + arange(count, dtype=places.dtype))
     is_old = zeros(n + count, bool).at[new].set(True) == False     # noqa: E712
     old = flatnonzero(is_old, size=n)
     shape = replaced(a.shape, axis, n + count)
@@ -1220,8 +1216,8 @@ s_ = np.s_
 class Joiner:
     """r_[a, 1, 2:5] and c_[a, b]: join arrays, numbers and ranges along an axis.
 
-    A first entry such as "0,2" says: along axis 0, with at least 2 axes; a third number says where the
-    axes of the arrays start.
+    A first entry such as "0,2" says: along axis 0, with at least 2 axes; a third number says where
+    the axes of the arrays start.
     """
 
     def __init__(self, axis, ndmin, first_axis):

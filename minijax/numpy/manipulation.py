@@ -440,7 +440,7 @@ def repeat_to_length(a, repeats, axis, length):
     # Place i of the result belongs to the part before which so many others have ended.
     ended = lax.broadcast_in_dim(ends, (length, n), (1,)) \
         <= lax.broadcasted_iota(ends.dtype, (length, n), 0)
-    return parts_at(a, lax.min(sum(ended, axis=1), np.int32(n - 1)), axis)
+    return parts_at(a, lax.min(sum(ended, axis=1, dtype=np.int32), np.int32(n - 1)), axis)
 
 
 def parts_at(a, places, axis):

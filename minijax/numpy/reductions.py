@@ -36,12 +36,14 @@ def canonical_axes(axis, ndim):
 
 def computation_dtype(dtype):
     """float32 for narrower floats, whose sums lose too much; others compute in themselves."""
-    narrow = dtypes.issubdtype(dtype, np.floating) and dtype.itemsize < 4
+    narrow = dtype.itemsize < 4 and dtypes.issubdtype(dtype, np.floating)
     return np.dtype(np.float32) if narrow else dtype
 
 
 def summation_dtype(dtype):
     """Bools and narrow integers add up in the default integer, signed or unsigned."""
+    if dtype.kind in "fc":
+        return dtype
     if dtype == bool:
         return dtypes.default_int_dtype()
     for kind, default in ((np.unsignedinteger, dtypes.default_uint_dtype()),
@@ -94,15 +96,11 @@ def run(r, a, axis, dtype, out, keepdims, initial, where, promote_integers=True)
 def check_has_result(r, a, axes, initial, where):
     if r.identity is not None or initial is not None:
         return
-    if any_zero([a.shape[i] for i in axes]):
+    if 0 in [a.shape[i] for i in axes]:
         raise ValueError(f"zero-size array to reduction operation {r.name} which has no identity")
     if where is not None:
         raise ValueError(f"reduction operation {r.name} does not have an identity, so to use a "
                          "where mask one has to specify 'initial'")
-
-
-def any_zero(sizes):
-    return 0 in sizes
 
 
 def mask(r, a, where, initial):

@@ -313,7 +313,7 @@ def count_cells(columns, edges, weights, density):
     places = [where(c == e[-1], e.shape[0] - 1, searchsorted(e, c, side="right")) - 1
               for c, e in zip(columns, edges)]
     shape = [e.shape[0] - 1 for e in edges]
-    weights = full_like(columns[0], 1, np.int32) if weights is None else asarray(weights)
+    weights = full_like(columns[0], 1, int) if weights is None else asarray(weights)
     counts = zeros(shape, weights.dtype).at[tuple(places)].add(
         weights, mode="drop", wrap_negative_indices=False)
     if density:
@@ -372,7 +372,7 @@ class Distinct:
             x = where(isnan(x), np.array(np.nan, x.dtype), x)
         self.rows = x.shape[0]
         columns = reshape(x, (self.rows, prod(x.shape[1:]))) if x.size else x
-        self.order = sorting_order(columns) if x.size else zeros(min(self.rows, 1), np.int32)
+        self.order = sorting_order(columns) if x.size else zeros(min(self.rows, 1), int)
         self.sorted = take(x, self.order, axis=0) if x.size else cut(x, 0, min(self.rows, 1), 0)
         self.first = marks_of_first(self.sorted, equal_nan) if x.size \
             else ones(self.order.shape[0], bool)
@@ -395,13 +395,12 @@ class Distinct:
 
     def inverse(self):
         if not self.sorted.size:
-            return zeros(self.rows, np.int32)
-        return zeros(self.rows,
-                     np.int32).at[self.order].set(cumsum(self.first.astype(np.int32)) - 1)
+            return zeros(self.rows, int)
+        return zeros(self.rows, int).at[self.order].set(cumsum(self.first.astype(int)) - 1)
 
     def counts(self):
         if not self.sorted.size:
-            return full((self.order.shape[0],), self.rows, np.int32)
+            return full((self.order.shape[0],), self.rows, int)
         if self.size is None:
             ends = concatenate([self.places[1:], array([self.rows])])
             return ends - self.places
