@@ -31,7 +31,7 @@ def chosen(only):
 
 
 def run_row(row, small, quick):
-    """One row as a dictionary: (first call, steady time) by library, and who disagrees with minijax."""
+    """One row: (first call, steady time) by library, and which ones disagree with minijax."""
     started = start(row, row.sizes[1 if small else 0])
     ours = started["minijax"].results
     off = {name: disagreement(ours, running.results) for name, running in started.items()}
@@ -86,7 +86,8 @@ def main():
     if args.list or not rows:
         print("\n".join(row.name for row in rows or PROGRAMS))
         return 0 if rows else 1
-    print("Times of minijax, and how many times longer the others take (above 1: minijax is faster).\n")
+    print("Times of minijax, and how many times longer the others take: above 1, minijax is "
+          "faster.\n")
     print_line(HEAD)
     warm_up()
     done = []

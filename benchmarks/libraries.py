@@ -16,8 +16,8 @@ __all__ = ["MINIJAX", "JAX", "NUMPY", "NUMBA", "versions"]
 def jax_like(name, module):
     """minijax or JAX: programs see `lib.np`, `lib.jit`, `lib.grad`, …"""
     return SimpleNamespace(
-        name=name, np=module.numpy, jit=module.jit, grad=module.grad, vmap=module.vmap,
-        hessian=module.hessian, value_and_grad=module.value_and_grad, map=module.tree.map,
+        name=name, np=module.numpy, nn=module.nn, jit=module.jit, grad=module.grad,
+        vmap=module.vmap, hessian=module.hessian, map=module.tree.map,
         block=module.block_until_ready, forget=module.clear_caches)
 
 
@@ -32,5 +32,5 @@ NUMBA = SimpleNamespace(name="numba", np=np, jit=None, map=jax.tree.map,
 
 
 def versions():
-    packages = ("minijax-book", "jax", "jaxlib", "numpy", "numba", "llvmlite", "scipy")
-    return {p: importlib.metadata.version(p) for p in packages}
+    others = ("jax", "jaxlib", "numpy", "numba", "llvmlite", "scipy")
+    return {"minijax": minijax.__version__, **{p: importlib.metadata.version(p) for p in others}}

@@ -1,6 +1,6 @@
 """Train a network to read handwritten digits: the program a JAX user would write, on minijax.
 
-    python examples/mnist_classifier.py                    # on the 8×8 digits that come with the book
+    python examples/mnist_classifier.py                    # on the digits that come with the book
     python examples/mnist_classifier.py --mnist FOLDER     # on MNIST's own four files
     python examples/mnist_classifier.py --jax              # the same under JAX, if it is installed
 """
@@ -26,7 +26,7 @@ RATE, FRICTION = 0.05, 0.9
 # --- The network ----------------------------------------------------------------------------------
 
 def initial_params(rng, sizes):
-    """A layer is {"w": (n_in, n_out), "b": (n_out,)}; its outputs vary about as much as its inputs."""
+    """A layer is {"w": (n_in, n_out), "b": (n_out,)}; outputs vary about as much as inputs."""
     return [{"w": rng.normal(0, np.sqrt(2 / n_in), (n_in, n_out)).astype(np.float32),
              "b": np.zeros(n_out, np.float32)}
             for n_in, n_out in zip(sizes, sizes[1:])]

@@ -6,7 +6,7 @@ reads make the key; only a new key is traced, and only a new program compiled.
 """
 
 import inspect
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from weakref import WeakKeyDictionary
 
 from minijax.api import ShapeDtypeStruct, check_callable
@@ -19,7 +19,7 @@ from minijax.higher_order.jit import bind_jit, executable_of
 from minijax.higher_order.programs import memos
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import ClosedJaxpr, convert_constvars_jaxpr, eval_jaxpr
-from minijax.tree_util import tree_flatten, tree_unflatten
+from minijax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
 __all__ = [
     "static_positions", "check_static", "static_key", "tagged", "Program", "leaf_key",
@@ -85,10 +85,11 @@ class Program:
     """What one key leads to: the program, its constants and the tree of its results."""
 
     __slots__ = ("jaxpr", "consts", "const_values", "out_tree", "weak", "name", "donated", "inline",
-                 "epoch", "executable")
+                 "executable")
 
     def __init__(self, jaxpr, consts, out_tree, name, donated, inline):
-        self.jaxpr, self.consts, self.out_tree = jaxpr, consts, out_tree
+        self.jaxpr, self.consts = jaxpr, consts
+        self.out_tree = LEAF_TREE if out_tree == LEAF_TREE else out_tree
         self.name, self.donated, self.inline = name, donated, inline
         self.weak = [v.aval.weak_type for v in jaxpr.outvars]
         traced = any(isinstance(c, Tracer) for c in consts)
@@ -100,6 +101,8 @@ class Program:
         if self.executable is None:
             self.executable = executable_of(self.jaxpr)
         outs = self.executable(*self.const_values, *buffers)
+        if self.out_tree is LEAF_TREE:
+            return Array(outs[0], self.weak[0])
         return self.out_tree.unflatten([Array(out, weak) for out, weak in zip(outs, self.weak)])
 
     def bind(self, leaves):
@@ -107,6 +110,22 @@ class Program:
         if self.inline:
             return eval_jaxpr(self.jaxpr, [], *self.consts, *leaves)
         return bind_jit(self.jaxpr, self.consts, leaves, self.name, self.inline)
+
+
+LEAF_TREE = tree_structure(0)
+
+
+@cache
+def plain_tree(n):
+    """The tree of n positional arguments that are leaves."""
+    return tree_structure(((0,) * n, {}))
+
+
+def flatten_arguments(args, kwargs):
+    """Leaves and tree of (args, kwargs); quickly if all arguments are Arrays."""
+    if not kwargs and all([type(x) is Array for x in args]):
+        return args, plain_tree(len(args))
+    return tree_flatten((args, kwargs))
 
 
 def leaf_key(x):
@@ -119,12 +138,12 @@ def leaf_key(x):
 
 # --- The jitted function --------------------------------------------------------------------------
 
-_programs = WeakKeyDictionary()          # function -> {key -> Program}; shared by jits of one function
+_programs = WeakKeyDictionary()          # function -> {options of jit -> {key -> Program}}
 
 
-def programs_of(fun):
+def programs_of(fun, options):
     try:
-        return _programs.setdefault(fun, {})
+        return _programs.setdefault(fun, {}).setdefault(options, {})
     except TypeError:                    # a callable that can't be hashed or weakly referenced
         return {}
 
@@ -137,8 +156,8 @@ class JitFunction:
         self.fun, self.inline = fun, inline
         self.static_nums, self.static_names = static_positions(fun, static_argnums, static_argnames)
         self.donate = as_index_tuple("donate_argnums", donate_argnums or ())
-        self.options = (self.static_nums, self.static_names, self.donate, inline)
-        self.programs = programs_of(fun)
+        self.has_static = bool(self.static_nums or self.static_names)
+        self.programs = programs_of(fun, (self.static_nums, self.static_names, self.donate, inline))
         update_wrapper(self, fun, updated=())   # not its __dict__: fun may be jitted itself
 
     def __call__(self, *args, **kwargs):
@@ -153,14 +172,17 @@ class JitFunction:
 
     def look_up(self, args, kwargs):
         """The program of these arguments, traced if need be, and their leaves."""
-        if self.static_nums or self.static_names:
-            dynamic, static, call = self.split_static(args, kwargs)
-        else:
-            dynamic, static, call = (args, kwargs), (), self.fun
-        leaves, in_tree = tree_flatten(dynamic)
-        key = (in_tree, tuple([leaf_key(x) for x in leaves]), static, self.options, rules_epoch(),
+        static, call = (), self.fun
+        if self.has_static:
+            (args, kwargs), static, call = self.split_static(args, kwargs)
+        leaves, in_tree = flatten_arguments(args, kwargs)
+        key = (in_tree.nodes, tuple([leaf_key(x) for x in leaves]), static, rules_epoch(),
                config.trace_key())
-        program = self.programs.get(key)
+        try:
+            program = self.programs.get(key)
+        except TypeError:                # a node's aux data that can't be hashed
+            key = (in_tree, *key[1:])
+            program = self.programs.get(key)
         if program is None:
             program = self.programs[key] = self.trace_program(call, in_tree, leaves)
         return program, leaves
@@ -263,8 +285,9 @@ def jit(fun=None, /, *, static_argnums=None, static_argnames=None, donate_argnum
 
 def clear_caches():
     """Forget every traced and compiled program."""
-    for programs in _programs.values():
-        programs.clear()
+    for tables in _programs.values():
+        for programs in tables.values():
+            programs.clear()
     for memo in memos:
         memo.clear()
 

@@ -117,14 +117,6 @@ class UnexpectedTracerError(JAXTypeError):
     def __init__(self, msg):
         super().__init__(msg)
 
-    @classmethod
-    def leaked(cls, tracer, context=""):
-        """Return the error for a tracer met after its trace has ended."""
-        return cls(_message(
-            tracer, f"{_describe(tracer)} was used after its transformation ended{context}.",
-            "Return the value from the function instead of storing it; "
-            "jax.checking_leaks() finds the place."))
-
 
 # --- A rule is missing ----------------------------------------------------------------------------
 

@@ -1,9 +1,12 @@
+# Exported from notebooks/11_jit.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: loop IR. Home: 11_jit. In JAX: lowering to MLIR (jax/_src/interpreters/mlir.py).
 
 What a lowering rule builds: a list of steps that read and write buffers. A step is a loop nest or a
-call of a library function. Memory is flat: an array is a row of elements, and an index map says which
-of them a loop touches. So a transpose, a slice or a broadcast is arithmetic on indices, not a copy.
+call of a library function. Memory is flat: an array is a row of elements, and an index map says
+which of them a loop touches. So a transpose, a slice or a broadcast is arithmetic on indices, not a
+copy.
 """
+
 from functools import partial
 from math import gcd, prod
 
@@ -13,7 +16,21 @@ from minijax import dtypes
 from minijax.array import Array
 from minijax.core import eval_trace, set_current_trace
 
-# --- Index maps --------------------------------------------------------------------------------
+__all__ = [
+    "Axis", "Quotient", "Remainder", "Dynamic", "Index", "atom_bounds", "axis_index", "ZERO",
+    "strides_of", "flat_index", "linear_sum", "unflatten", "row_major", "substitute_index",
+    "substitute_atom", "dynamic_nodes", "Buffer", "Node", "Const", "AxisValue", "InBounds", "Load",
+    "Op", "Reduce", "Store", "index_maps_of", "guard_of", "nodes_read", "all_nodes", "SAME", "BOOL",
+    "OTHER", "OPS", "IDENTITIES", "lowest", "highest", "identity", "op", "const_like", "convert",
+    "Nest", "Call", "Program", "buffer_of", "buffers_read", "buffers_written", "NATIVE",
+    "LoweringContext", "read", "guarded", "dynamic_index", "body_of", "lower_elementwise",
+    "elementwise_step", "lower_view", "view_step", "store_part", "lower_reduction", "runs_along",
+    "reduce_in_register", "reduce_in_memory", "LANES", "lanes_for", "lower_call", "library_step",
+    "on_buffers", "on_arrays",
+]
+
+
+# --- Index maps -----------------------------------------------------------------------------------
 
 class Axis:
     """A loop variable, 0 … size - 1. Each loop has its own; the renderer names it."""
@@ -118,7 +135,7 @@ class Index:
         return Index({Remainder(rest, n): 1})
 
     def split(self, n):
-        """(whole, rest) with self = n · whole + rest, and no multiple of n among the rest's terms."""
+        """(whole, rest) with self = n · whole + rest, where rest has no term that n divides."""
         whole = {a: c // n for a, c in self.terms.items() if c % n == 0}
         rest = {a: c for a, c in self.terms.items() if c % n}
         return Index(whole, self.offset // n), Index(rest, self.offset % n)
@@ -176,7 +193,7 @@ def linear_sum(pairs, offset=0):
 
 
 def unflatten(index, shape):
-    """The index along each axis of the element at a place in memory: the inverse of `flat_index`."""
+    """The index along each axis of the element at a place in memory: `flat_index` undone."""
     if len(shape) == 1:
         return [index]
     outer = [index // stride for stride in strides_of(shape)]
@@ -201,7 +218,8 @@ def substitute_atom(atom, axis_values, node_values):
         found = axis_values.get(atom)
         return axis_index(atom) if found is None else found
     if isinstance(atom, Dynamic):
-        return Index({Dynamic((node_values or {}).get(atom.node, atom.node), atom.low, atom.high): 1})
+        node = (node_values or {}).get(atom.node, atom.node)
+        return Index({Dynamic(node, atom.low, atom.high): 1})
     inner = substitute_index(atom.index, axis_values, node_values)
     return inner % atom.divisor if isinstance(atom, Remainder) else inner // atom.divisor
 
@@ -215,7 +233,7 @@ def dynamic_nodes(index):
             yield from dynamic_nodes(atom.index)
 
 
-# --- Buffers -----------------------------------------------------------------------------------
+# --- Buffers --------------------------------------------------------------------------------------
 
 class Buffer:
     """Memory for the elements of one array, in row-major order."""
@@ -228,8 +246,9 @@ class Buffer:
     size = property(lambda self: prod(self.shape))
 
 
-# --- Nodes: what a loop's body computes --------------------------------------------------------
-# A body is a list of nodes in which each stands after those it reads. A node is compared by identity.
+# --- Nodes: what a loop's body computes -----------------------------------------------------------
+
+# A body is a list of nodes in which each stands after those it reads. A node equals only itself.
 
 class Node:
     """A value, or an effect on memory. `eqn` is the number of the equation it came from."""
@@ -303,8 +322,8 @@ class Reduce(Node):
 class Store(Node):
     """buffer[index] = value, into memory that nothing was written to before.
 
-    With `combine`, the buffer is full already: the value is combined with the element that is there, or,
-    if combine is "replace", takes its place.
+    With `combine`, the buffer is full already: the value is combined with the element that is
+    there, or, if combine is "replace", takes its place.
     """
 
     __slots__ = ("buffer", "index", "value", "combine", "args")
@@ -330,7 +349,7 @@ def guard_of(pairs):
 
 
 def nodes_read(node):
-    """The nodes of the same body whose values a node reads, in its operands or in its index maps."""
+    """The nodes of the same body whose values a node reads, as operands or in index maps."""
     yield from node.args
     for index in index_maps_of(node):
         yield from dynamic_nodes(index)
@@ -344,7 +363,8 @@ def all_nodes(body):
         yield node
 
 
-# --- Scalar operations -------------------------------------------------------------------------
+# --- Scalar operations ----------------------------------------------------------------------------
+
 # Their meaning is JAX's, for every dtype: integers wrap, division by zero does not trap.
 
 SAME, BOOL, OTHER = "same", "bool", "other"        # the dtype of the result
@@ -361,6 +381,7 @@ OPS = {
     "convert": (1, OTHER), "bitcast": (1, OTHER),
     "clamp_index": (3, OTHER),                     # value, low, high -> int64
 }
+
 
 # What a reduction starts from, given the dtype.
 IDENTITIES = {
@@ -403,7 +424,7 @@ def convert(node, dtype):
     return node if node.dtype == dtype else Op("convert", (node,), dtype)
 
 
-# --- Steps and programs ------------------------------------------------------------------------
+# --- Steps and programs ---------------------------------------------------------------------------
 
 class Nest:
     """Loops over `axes`, outermost first, around a body."""
@@ -427,7 +448,7 @@ class Nest:
 class Call:
     """outputs = function(*inputs): a step that a NumPy library does, between nests.
 
-    An input is a buffer, or a pair of one and a permutation of its axes, which makes a strided view.
+    An input is a buffer, or a pair of one and a permutation of its axes: a strided view.
     The function returns a list if `many`, else the only output.
     """
 
@@ -465,7 +486,8 @@ def buffers_written(step):
     return [n.buffer for n in step.body if isinstance(n, Store)]
 
 
-# --- Lowering: what rules see ------------------------------------------------------------------
+# --- Lowering: what rules see ---------------------------------------------------------------------
+
 # A lowering rule gets a context and one value for each operand: a Buffer, or a Const for a literal.
 
 # Dtypes that generated loops compute with. Arrays of others go through library steps.
@@ -513,7 +535,7 @@ class LoweringContext:
         return out
 
     def call(self, name, function, values, many=False):
-        """Append a call of function(*arrays) -> array, or list of them; return its output buffers."""
+        """Append a call of function(*arrays) -> array, or list; return its output buffers."""
         outputs = [self.result(k) for k in range(len(self.eqn.outvars))]
         inputs = [self.as_buffer(v) for v in values]
         self.emit(Call(name, function, inputs, outputs, self.number, many))
@@ -556,10 +578,10 @@ def body_of(roots):
     return order
 
 
-# --- Makers of lowering rules ------------------------------------------------------------------
+# --- Makers of lowering rules ---------------------------------------------------------------------
 
 def lower_elementwise(primitive, scalar):
-    """One loop over all elements. `scalar` is a name in OPS, or scalar(*nodes, **params) -> node."""
+    """One loop over all elements: `scalar` is one of OPS, or scalar(*nodes, **params) -> node."""
     function = partial(op, scalar) if isinstance(scalar, str) else scalar
 
     def lowering(ctx, *values, **params):
@@ -642,7 +664,7 @@ def reduce_in_register(ctx, name, out, outer, inner, load):
 
 
 def reduce_in_memory(ctx, name, out, outer, loops, load):
-    """All results at once: go through the operand in memory order and add each row to the results."""
+    """All results at once: go through the operand in memory order, add each row to the results."""
     axes = [Axis(a.size) for a in outer]
     start = identity(name, out.dtype)
     ctx.nest(axes, [start, Store(out, row_major(axes), start)])

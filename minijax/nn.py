@@ -1,21 +1,30 @@
+# Exported from notebooks/ref_nn.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: nn. Home: ref_nn. In JAX: jax/_src/nn/functions.py, jax/_src/ops/special.py.
 
 Activation functions and what else networks share. Each is written so that the first-order rules of
 its parts give the right gradient everywhere: a branch that is not taken gets an argument that is
 harmless.
 """
+
 import operator
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax import numpy as jnp
+from minijax import dtypes, lax, numpy as jnp
 from minijax.core import concrete_or_error
-from minijax.numpy.promotion import (check_arraylike, convert, ensure_arraylike,
-                                     promote_args_inexact)
+from minijax.numpy.promotion import check_arraylike, convert, ensure_arraylike, promote_args_inexact
 from minijax.primitives.structural import canonicalize_axis
 
-# --- Rectifiers --------------------------------------------------------------------------------
+__all__ = [
+    "identity", "relu", "relu6", "leaky_relu", "elu", "celu", "selu", "sigmoid", "hard_sigmoid",
+    "sparse_sigmoid", "log_sigmoid", "soft_sign", "hard_tanh", "softplus", "sparse_plus",
+    "squareplus", "silu", "swish", "hard_silu", "hard_swish", "mish", "gelu", "glu", "log1mexp",
+    "softmax", "log_softmax", "logsumexp", "finite_maximum", "log_of_sum", "logmeanexp",
+    "standardize", "variance_by", "one_hot",
+]
+
+
+# --- Rectifiers -----------------------------------------------------------------------------------
 
 def identity(x):
     """x, as an array."""
@@ -58,7 +67,7 @@ def selu(x):
     return scale * elu(x, alpha)
 
 
-# --- Sigmoids and their kin --------------------------------------------------------------------
+# --- Sigmoids and their kin -----------------------------------------------------------------------
 
 def sigmoid(x):
     """1 / (1 + exp(-x))."""
@@ -93,7 +102,7 @@ def hard_tanh(x):
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
-# --- Smooth rectifiers -------------------------------------------------------------------------
+# --- Smooth rectifiers ----------------------------------------------------------------------------
 
 def softplus(x):
     """log(1 + exp(x)), without overflow."""
@@ -162,7 +171,7 @@ def log1mexp(x):
     return jnp.where(small, jnp.log(-jnp.expm1(-x_small)), jnp.log1p(-jnp.exp(-x_large)))
 
 
-# --- Sums of exponentials ----------------------------------------------------------------------
+# --- Sums of exponentials -------------------------------------------------------------------------
 
 def softmax(x, axis=-1, where=None):
     """exp(x) / Σ exp(x) along the axes, over the elements where `where` holds; 0 elsewhere."""
@@ -228,7 +237,7 @@ def logmeanexp(x, axis=None, where=None, keepdims=False):
     return total - jnp.log(jnp.sum(everywhere, axis=axis, where=where, keepdims=keepdims))
 
 
-# --- Normalization and encoding ----------------------------------------------------------------
+# --- Normalization and encoding -------------------------------------------------------------------
 
 def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *,
                 algorithm="fast"):

@@ -37,8 +37,8 @@ def program(function, *arrays):
     return trace_to_closed_jaxpr(function, [ShapedArray(a.shape, a.dtype) for a in arrays])
 
 
-def compiled(function, *arrays, plain=False):
-    return compile_jaxpr(program(function, *arrays), compiled=not plain)
+def compiled(function, *arrays, renderer="llvm"):
+    return compile_jaxpr(program(function, *arrays), renderer=renderer)
 
 
 def eager(function, *arrays):
@@ -53,17 +53,18 @@ def assert_close(got, want, sums=False):
         eps = 4 * float(np.finfo(f32 if got.dtype.itemsize in (4, 8) and got.dtype.kind != "f"
                                  else got.dtype if got.dtype.kind == "f" else f32).eps)
         eps = max(eps, 2.0 ** -6 if got.dtype.name == "bfloat16" else 0)
-        np.testing.assert_allclose(got.astype(wide), want.astype(wide), rtol=eps * (4 if sums else 1),
-                                   atol=1e-5 if sums else 1e-37)
+        np.testing.assert_allclose(got.astype(wide), want.astype(wide),
+                                   rtol=eps * (4 if sums else 1), atol=1e-5 if sums else 1e-37)
     else:
         np.testing.assert_array_equal(got, want)
 
 
-def assert_same(function, *arrays, sums=False, plain=True):
-    """Compiled by Numba, and as plain Python, the program gives what evaluation gives."""
+def assert_same(function, *arrays, sums=False):
+    """By both renderers, and as plain Python, the program gives what evaluation gives."""
     want = eager(function, *arrays)
-    for mode in (False, True) if plain else (False,):
-        for g, w in zip(compiled(function, *arrays, plain=mode)(*arrays), want, strict=True):
+    for renderer in executable.RENDERERS:
+        got = compiled(function, *arrays, renderer=renderer)(*arrays)
+        for g, w in zip(got, want, strict=True):
             assert_close(g, w, sums)
 
 
@@ -102,7 +103,8 @@ first_order = [n for n, p in primitives.items() if n in samples and not p.higher
 def test_primitive(name):
     function, arrays = sample_program(name)
     check_passes(program(function, *arrays))
-    assert_same(function, *arrays, sums=name in ("reduce_sum", "reduce_prod", "dot_general", "cumsum"))
+    sums = name in ("reduce_sum", "reduce_prod", "dot_general", "cumsum")
+    assert_same(function, *arrays, sums=sums)
 
 
 # --- Fusion ------------------------------------------------------------------------------------
@@ -164,8 +166,8 @@ def test_no_cycle_between_loops():
 def test_transposed_operand_of_a_product_is_not_copied():
     def f(x, y):
         t = bind("transpose", x, permutation=(1, 0))
-        return [bind("dot_general", t, y, dimension_numbers=(((1,), (0,)), ((), ())), precision=None,
-                     preferred_element_type=None)]
+        return [bind("dot_general", t, y, dimension_numbers=(((1,), (0,)), ((), ())),
+                     precision=None, preferred_element_type=None)]
     exe = compiled(f, rand(3, 4), rand(3, 5))
     assert not nests(exe) and ".transpose(1, 0)" in exe.as_text()
     assert_same(f, rand(3, 4), rand(3, 5), sums=True)
@@ -177,7 +179,8 @@ def test_softmax_and_its_epilogue():
         e = bind("exp", bind("sub", x, bind("broadcast_in_dim", m, shape=(5, 300),
                                             broadcast_dimensions=(0,))))
         s = bind("reduce_sum", e, axes=(1,))
-        return [bind("div", e, bind("broadcast_in_dim", s, shape=(5, 300), broadcast_dimensions=(0,)))]
+        return [bind("div", e, bind("broadcast_in_dim", s, shape=(5, 300),
+                                    broadcast_dimensions=(0,)))]
     assert_same(f, rand(5, 300), sums=True)
 
 
@@ -195,8 +198,9 @@ def test_an_update_leaves_its_operand_alone():
 # --- Reductions --------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("shape, axes", [((1000,), (0,)), ((7, 301), (1,)), ((301, 7), (0,)),
-                                         ((3, 70, 5), (1,)), ((3, 5, 70), (0, 2)), ((4, 65, 65), (1, 2)),
-                                         ((1, 300), (0,)), ((300, 1), (1,)), ((2, 300, 1), (1, 2))])
+                                         ((3, 70, 5), (1,)), ((3, 5, 70), (0, 2)),
+                                         ((4, 65, 65), (1, 2)), ((1, 300), (0,)),
+                                         ((300, 1), (1,)), ((2, 300, 1), (1, 2))])
 def test_sums_are_accurate(shape, axes):
     x = rand(*shape)
     got, = compiled(lambda x: [bind("reduce_sum", x, axes=axes)], x)(x)
@@ -209,24 +213,26 @@ def test_long_sums_use_many_accumulators():
     """The order of sums is part of the IR, so it is the same in plain Python, to the bit."""
     x = rand(1000)
     f = lambda x: [bind("reduce_sum", x, axes=(0,))]
-    exe, plain = compiled(f, x), compiled(f, x, plain=True)
-    assert "lanes(16, f32(0.0))" in exe.as_text()
-    assert exe(x)[0].tobytes() == plain(x)[0].tobytes()
+    exes = [compiled(f, x, renderer=renderer) for renderer in executable.RENDERERS]
+    assert "lanes(16, f32(0.0))" in exes[0].as_text()
+    assert len({exe(x)[0].tobytes() for exe in exes}) == 1
 
 
 # --- Special values ----------------------------------------------------------------------------
 
-special = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-40, 3e38, -3e38, 0.5, -2.5, 88, 89,
-                    -88, -104, 1e-8, 100, 2 ** 23 + 1, 1e10], f32)
-FUNCTIONS = ("exp exp2 expm1 log log1p sin cos tan tanh asin acos atan sinh cosh asinh acosh atanh erf "
-             "erfc sqrt rsqrt cbrt logistic abs neg sign floor ceil is_finite lgamma").split()
+special = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-40, 3e38, -3e38, 0.5, -2.5, 88,
+                    89, -88, -104, 1e-8, 100, 2 ** 23 + 1, 1e10], f32)
+FUNCTIONS = ("exp exp2 expm1 log log1p sin cos tan tanh asin acos atan sinh cosh asinh acosh atanh "
+             "erf erfc sqrt rsqrt cbrt logistic abs neg sign floor ceil is_finite lgamma").split()
 
 
+@pytest.mark.parametrize("renderer", ["llvm", "python"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_special_values(dtype):
+def test_special_values(dtype, renderer):
     x = special.astype(dtype)
     f = lambda x: [bind(name, x) for name in FUNCTIONS]
-    for name, got, want in zip(FUNCTIONS, compiled(f, x)(x), eager(f, x)):
+    outs = compiled(f, x, renderer=renderer)(x)
+    for name, got, want in zip(FUNCTIONS, outs, eager(f, x)):
         got, want = (o.astype(np.float64) for o in (got, want))
         np.testing.assert_allclose(got, want, rtol=4 * np.finfo(dtype).eps, err_msg=name,
                                    atol=1e-15 if name == "lgamma" else np.finfo(dtype).tiny)
@@ -248,8 +254,8 @@ def test_integers_at_the_edge():
         if bounds.min:
             edge = np.concatenate([edge, np.array([-1, -2, -33], dtype)])
         grid = np.array(np.meshgrid(edge, edge)).reshape(2, -1).astype(dtype)
-        names = ("add sub mul div rem max min shift_left shift_right_logical shift_right_arithmetic "
-                 "and or xor lt ge").split()
+        names = ("add sub mul div rem max min shift_left shift_right_logical "
+                 "shift_right_arithmetic and or xor lt ge").split()
         assert_same(lambda x, y: [bind(n, x, y) for n in names], *grid.copy())
         unary = ["not", "clz", "population_count", "sign", "neg"] + ["abs"] * (bounds.min < 0)
         assert_same(lambda x: [bind(n, x) for n in unary], edge)
@@ -312,7 +318,8 @@ def test_several_threads_at_once():
 
 def test_passes_can_be_looked_at():
     exe = compiled(lambda x: [bind("exp", x)], rand(3))
-    assert list(exe.passes) == ["inline_calls", "dead_code", "common_subexpressions", "lower", "fuse"]
+    assert list(exe.passes) == ["inline_calls", "dead_code", "common_subexpressions", "lower",
+                                "fuse"]
     assert "exp" in exe.ir_text() and "# b:f32[3] = exp a" in exe.as_text()
 
 
@@ -358,7 +365,7 @@ def test_a_long_chain_does_not_recurse():
     x = np.ones(2, f32)
     closed = program(f, x)
     check_passes(closed)
-    exe = compile_jaxpr(closed, compiled=False)
+    exe = compile_jaxpr(closed, renderer="plain")
     assert all(sum(1 for _ in all_nodes(n.body)) < 1000 for n in nests(exe))
     np.testing.assert_allclose(exe(x)[0], eager(f, x)[0], rtol=1e-5)
 
@@ -370,7 +377,7 @@ def test_a_long_chain_of_views_does_not_recurse():
             x = bind("reshape", x, new_sizes=(3, 2), dimensions=None)
         return [x]
     check_passes(program(f, rand(3, 2)))
-    exe = compiled(f, rand(3, 2), plain=True)
+    exe = compiled(f, rand(3, 2), renderer="plain")
     np.testing.assert_array_equal(exe(rand(3, 2))[0], eager(f, rand(3, 2))[0])
 
 

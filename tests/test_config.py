@@ -150,7 +150,7 @@ class Tracer:
 
 TRACER_ERRORS = [errors.ConcretizationTypeError, errors.TracerBoolConversionError,
                  errors.TracerIntegerConversionError, errors.TracerArrayConversionError,
-                 errors.NonConcreteBooleanIndexError, errors.UnexpectedTracerError.leaked]
+                 errors.NonConcreteBooleanIndexError]
 
 
 @pytest.mark.parametrize("error", TRACER_ERRORS)

@@ -1,4 +1,4 @@
-"""Chapter 21's program under JAX: the notebook's own cells, with nothing changed but the imports."""
+"""Chapter 21's program under JAX: the notebook's own cells, only the imports changed."""
 
 from pathlib import Path
 

@@ -1,11 +1,10 @@
 """x[index] and x.at[index]: against NumPy where it has the same meaning, against JAX elsewhere."""
-import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy_against_jax import OURS, agree, agree_transformed
+from numpy_against_jax import OURS, agree, agree_transformed, jax
 
 from minijax.config import enable_x64
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minijax.loop_ir import (Axis, Const, Dynamic, Index, Op, Remainder, axis_index, body_of,
-                             dynamic_index, flat_index, guard_of, identity, op, row_major, strides_of,
-                             substitute_index, unflatten)
+                             dynamic_index, flat_index, guard_of, identity, op, row_major,
+                             strides_of, substitute_index, unflatten)
 
 
 def value(index, at):
@@ -19,7 +19,8 @@ def value(index, at):
             total += c * at[atom]
         else:
             inner = value(atom.index, at)
-            total += c * (inner % atom.divisor if isinstance(atom, Remainder) else inner // atom.divisor)
+            quotient, remainder = divmod(inner, atom.divisor)
+            total += c * (remainder if isinstance(atom, Remainder) else quotient)
     return total
 
 
@@ -41,7 +42,8 @@ def test_quotients_and_remainders(terms, offset, n, m):
     assert all_values(index // n, axes) == [v // n for v in values]
     assert all_values(index % n, axes) == [v % n for v in values]
     assert all_values((index // n) % m, axes) == [v // n % m for v in values]
-    assert all_values(index // n * m - index % n + 3, axes) == [v // n * m - v % n + 3 for v in values]
+    mixed = [v // n * m - v % n + 3 for v in values]
+    assert all_values(index // n * m - index % n + 3, axes) == mixed
     low, high = (index // n).bounds()
     assert low <= min(v // n for v in values) and max(v // n for v in values) <= high
 
@@ -56,7 +58,8 @@ def test_exact_quotients_disappear():
     assert unflatten(place, (2, 2, 6))[1:] == [axis_index(i) % 2, axis_index(j)]
 
 
-@pytest.mark.parametrize("old, new", [((4, 6), (8, 3)), ((2, 3, 4), (6, 4)), ((5,), (1, 5)), ((), (1,))])
+@pytest.mark.parametrize("old, new", [((4, 6), (8, 3)), ((2, 3, 4), (6, 4)), ((5,), (1, 5)),
+                                      ((), (1,))])
 def test_a_reshape_is_an_index_map(old, new):
     axes = [Axis(n) for n in new]
     place = flat_index(unflatten(row_major(axes), old), old)
@@ -109,7 +112,7 @@ def test_shared_nodes_stand_once():
     assert body_of([op("add", y, y)])[:2] == [x, y]
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "uint32", "float32", "float64"])
+@pytest.mark.parametrize("dtype", "bool int8 uint8 int32 uint32 float32 float64".split())
 @pytest.mark.parametrize("name, function", [("max", np.maximum), ("min", np.minimum),
                                             ("and", np.bitwise_and), ("or", np.bitwise_or),
                                             ("xor", np.bitwise_xor), ("add", np.add)])

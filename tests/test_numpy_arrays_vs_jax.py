@@ -1,9 +1,8 @@
 """Creation, manipulation, contractions, sorting and sets: the same call with minijax and with
 JAX."""
-import jax
 import numpy as np
 import pytest
-from numpy_against_jax import OURS, agree, agree_transformed
+from numpy_against_jax import OURS, agree, agree_transformed, jax
 
 from minijax.config import enable_x64
 

@@ -1,4 +1,4 @@
-"""Data for the applications: the digits that come with the book, and MNIST's files if a user has them."""
+"""Data for the applications: the digits that come with the book, and MNIST's own files."""
 
 import gzip
 import zlib
@@ -97,8 +97,8 @@ def read_idx(path, ndim):
     shape = tuple(int(n) for n in np.frombuffer(data, ">i4", count=ndim, offset=4))
     expected, got = int(np.prod(shape)), len(data) - 4 - 4 * ndim
     if expected != got:
-        raise ValueError(f"{path}: shape {shape} needs {expected} bytes of data, the file has {got}: "
-                         "is it damaged, or was its download cut short?")
+        raise ValueError(f"{path}: shape {shape} needs {expected} bytes of data, the file has "
+                         f"{got}: is it damaged, or was its download cut short?")
     return np.frombuffer(data, np.uint8, offset=4 + 4 * ndim).reshape(shape)
 
 

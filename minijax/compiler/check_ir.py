@@ -1,15 +1,26 @@
-"""Layer: compiler. Home: 11_jit. In JAX: the MLIR verifier.
+# Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_compiler. In JAX: the MLIR verifier.
 
 What a legal loop IR is, as a program that checks it. Tests run it after every pass.
 """
+
 from math import prod
 
 import numpy as np
 
-from minijax.loop_ir import (BOOL, IDENTITIES, OPS, SAME, AxisValue, Call, Const, InBounds, Index, Load,
-                             Nest, Op, Quotient, Reduce, Store, buffer_of, index_maps_of, nodes_read)
+from minijax.loop_ir import (
+    AxisValue, BOOL, Call, Const, IDENTITIES, InBounds, Index, Load, Nest, OPS, Op, Quotient,
+    Reduce, SAME, Store, buffer_of, index_maps_of, nodes_read,
+)
 
-# --- The checker -------------------------------------------------------------------------------
+__all__ = [
+    "LoopIRError", "check", "check_program", "check_is_full", "check_call", "check_nest",
+    "check_store", "check_body", "check_node", "check_reduce", "check_op", "check_index",
+    "check_in_memory",
+]
+
+
+# --- The checker ----------------------------------------------------------------------------------
 
 class LoopIRError(TypeError):
     """A loop IR breaks one of its own rules."""
@@ -21,7 +32,7 @@ def check(condition, message):
 
 
 def check_program(program):
-    """Raise LoopIRError unless every buffer is written before it is read, and every nest is legal."""
+    """Raise LoopIRError unless buffers are written before they are read, and nests are legal."""
     written = {b: b.size for b in program.inputs}
     for number, step in enumerate(program.steps):
         where = f"step {number}"
@@ -36,7 +47,8 @@ def check_program(program):
 
 def check_is_full(buffer, written, where):
     done = written.get(buffer, 0)
-    check(done >= buffer.size, f"{where}: {done} of {buffer.size} elements were written before a read")
+    check(done >= buffer.size,
+          f"{where}: {done} of {buffer.size} elements were written before a read")
 
 
 def check_call(step, written, where):
@@ -44,13 +56,14 @@ def check_call(step, written, where):
         check_is_full(b, written, where)
     for given in step.inputs:
         if isinstance(given, tuple):
-            check(sorted(given[1]) == list(range(len(given[0].shape))), f"{where}: not a permutation")
+            check(sorted(given[1]) == list(range(len(given[0].shape))),
+                  f"{where}: not a permutation")
     for b in step.outputs:
         check(b not in written, f"{where}: writes a buffer a second time")
         written[b] = b.size
 
 
-# --- Nests -------------------------------------------------------------------------------------
+# --- Nests ----------------------------------------------------------------------------------------
 
 def check_nest(nest, written, where):
     check(isinstance(nest, Nest), f"{where}: neither a nest nor a call")
@@ -81,8 +94,8 @@ def check_body(body, axes, written, where):
     before = set()
     for node in body:
         for read in nodes_read(node):
-            check(read in before, f"{where}: {type(node).__name__} reads a node that does not stand "
-                  "before it")
+            check(read in before,
+                  f"{where}: {type(node).__name__} reads a node that does not stand before it")
         for index in index_maps_of(node):
             check_index(index, axes, where)
         check_node(node, axes, written, where)
@@ -110,7 +123,8 @@ def check_reduce(node, axes, written, where):
     check(node.lanes & (node.lanes - 1) == 0, f"{where}: {node.lanes} lanes, not a power of two")
     check(axes.isdisjoint(node.axes), f"{where}: one axis in two loops")
     check(node.body[-1] is node.value, f"{where}: a reduction's value must be its body's last node")
-    check(not any(isinstance(n, (Reduce, Store)) for n in node.body), f"{where}: a loop in a reduction")
+    check(not any(isinstance(n, (Reduce, Store)) for n in node.body),
+          f"{where}: a loop in a reduction")
     check_body(node.body, axes | set(node.axes), written, where)
 
 
@@ -128,7 +142,7 @@ def check_op(node, where):
         check(node.dtype == bool, f"{where}: {node.name} gives {node.dtype}")
 
 
-# --- Index maps --------------------------------------------------------------------------------
+# --- Index maps -----------------------------------------------------------------------------------
 
 def check_index(index, axes, where):
     check(isinstance(index, Index), f"{where}: {index!r} is no index map")

@@ -1,7 +1,9 @@
+# Exported from notebooks/11_jit.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: compiler. Home: 11_jit. In JAX: jax/_src/interpreters/pxla.py (UnloadedMeshExecutable).
 
 Runs the passes, and turns their result into a function of NumPy arrays.
 """
+
 import itertools
 import linecache
 import os
@@ -17,7 +19,13 @@ from minijax.compiler.passes import common_subexpressions, dead_code, inline_cal
 from minijax.compiler.render_python import render
 from minijax.jaxpr import ClosedJaxpr
 
-# --- The list of passes ------------------------------------------------------------------------
+__all__ = [
+    "PASSES", "run_passes", "kernel_compiler", "numba_runtime", "with_globals", "load_module",
+    "jit_is_disabled", "Executable", "constant_buffer", "compile_jaxpr",
+]
+
+
+# --- The list of passes ---------------------------------------------------------------------------
 
 # jaxpr -> jaxpr three times, then loop IR, loop IR again; `render` makes source of the last.
 PASSES = (inline_calls, dead_code, common_subexpressions, lower, fuse)
@@ -31,48 +39,56 @@ def run_passes(closed):
     return results
 
 
-# --- Kernels -----------------------------------------------------------------------------------
+# --- Kernels --------------------------------------------------------------------------------------
 
-_kernels = {}                     # (canonical text, dtypes) -> compiled function
+RENDERERS = ("llvm", "python", "plain")      # Numba by intrinsics, Numba on the source, no Numba
+
+_kernels = {}                     # (renderer, structural text) -> compiled function
 _kernels_lock = threading.RLock()
 
 
-def kernel_compiler(keys):
-    """The decorator `kernel` of a generated module: compile, unless an equal function was before."""
+def kernel_compiler(rendered, renderer):
+    """The decorator `kernel` of a generated module: compile, unless an equal function was."""
     def kernel(dtypes):
         def decorate(function):
-            key = keys[function.__name__]
+            key = renderer, rendered.keys[function.__name__]
             with _kernels_lock:
                 if key not in _kernels:
-                    _kernels[key] = numba_runtime().compile_kernel(
-                        with_globals(function, numba_runtime().names), dtypes.split())
+                    nests = rendered.nests[function.__name__]
+                    _kernels[key] = compile_function(renderer, function, nests, dtypes.split())
                 return _kernels[key]
         return decorate
     return kernel
 
 
-def numba_runtime():
+def compile_function(renderer, function, nests_and_buffers, dtypes):
     # Numba takes most of a second to import, and programs that never jit don't need it.
-    from minijax.compiler import numba_runtime
-    return numba_runtime
+    from minijax.compiler import numba_runtime, render_llvm
+    if renderer == "python":
+        return numba_runtime.compile_kernel(with_globals(function, numba_runtime.names), dtypes)
+    nests, buffers = nests_and_buffers
+    return numba_runtime.compile_emitted(
+        lambda context, builder, addresses: render_llvm.write_nests(
+            context, builder, nests, dict(zip(buffers, addresses))), dtypes)
 
 
 def with_globals(function, names):
     return type(function)(function.__code__, dict(names), function.__name__)
 
 
-# --- Generated modules -------------------------------------------------------------------------
+# --- Generated modules ----------------------------------------------------------------------------
 
 _module_numbers = itertools.count()
 
 
-def load_module(rendered, name, compiled):
+def load_module(rendered, name, renderer):
     """Execute generated source; tracebacks and debuggers can show its lines."""
     filename = f"<minijax {name} {next(_module_numbers)}>"
     lines = rendered.source.splitlines(keepends=True)
     linecache.cache[filename] = (len(rendered.source), None, lines, filename)
     namespace = {**vars(runtime), **rendered.functions, "__name__": "minijax_generated"}
-    kernel = kernel_compiler(rendered.keys) if compiled else runtime.kernel
+    plain = renderer == "plain"
+    kernel = runtime.kernel if plain else kernel_compiler(rendered, renderer)
     body = rendered.source.split("\n\n\n", 1)[1] if rendered.source.startswith("from ") else \
         rendered.source
     offset = rendered.source[:len(rendered.source) - len(body)].count("\n")
@@ -86,7 +102,7 @@ def jit_is_disabled():
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
-# --- Executables -------------------------------------------------------------------------------
+# --- Executables ----------------------------------------------------------------------------------
 
 class Executable:
     """A compiled program: executable(*numpy_arrays) -> list of NumPy arrays.
@@ -94,21 +110,23 @@ class Executable:
     `passes` has the result of each pass; `as_text()` is the generated source.
     """
 
-    def __init__(self, closed, compiled=True):
+    def __init__(self, closed, renderer):
         self.jaxpr = closed
         self.passes = run_passes(closed)
         optimised = self.passes["common_subexpressions"]
         self.rendered = render(self.passes["fuse"], optimised.jaxpr)
         self.consts = [constant_buffer(c) for c in optimised.consts]
-        self.compiled = compiled and not jit_is_disabled()
-        self.main = load_module(self.rendered, optimised.jaxpr.name or "program", self.compiled)
+        if renderer not in RENDERERS:
+            raise ValueError(f"renderer must be one of {', '.join(RENDERERS)}, got {renderer!r}")
+        self.renderer = "plain" if jit_is_disabled() else renderer
+        self.main = load_module(self.rendered, optimised.jaxpr.name or "program", self.renderer)
         self.call = self.quick_call()
 
     def quick_call(self):
         """The call path: as little Python as the program allows."""
         main, consts = self.main, self.consts
         # NumPy warns of overflow and division by zero; kernels in machine code never do.
-        quiet = bool(self.rendered.functions) or not self.compiled
+        quiet = bool(self.rendered.functions) or self.renderer == "plain"
 
         def call(*arrays):
             try:
@@ -137,11 +155,12 @@ def constant_buffer(x):
     return runtime.as_buffer(x._value if isinstance(x, Array) else np.asarray(x))
 
 
-def compile_jaxpr(jaxpr, consts=(), compiled=True):
+def compile_jaxpr(jaxpr, consts=(), compiled=True, renderer="llvm"):
     """An Executable of a program: closed, or open with the values of its constvars.
 
-    With `compiled` false, or NUMBA_DISABLE_JIT=1 in the environment, the generated source runs as plain
-    Python.
+    Renderer "llvm" writes machine instructions through Numba; "python" gives Numba the generated
+    source: the same results, slower to compile. With `compiled` false, or NUMBA_DISABLE_JIT=1 in
+    the environment, that source runs as plain Python.
     """
     closed = jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, consts)
-    return Executable(closed, compiled)
+    return Executable(closed, renderer if compiled else "plain")

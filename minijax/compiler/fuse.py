@@ -1,15 +1,33 @@
-"""Layer: compiler. Home: 11_jit. In JAX: XLA's fusion and buffer elision passes.
+# Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_compiler. In JAX: XLA's fusion and buffer elision passes.
 
-Turns one nest an equation into few nests. What only rearranges elements becomes arithmetic on indices;
-a result that one loop uses is computed there; loops over the same elements become one loop, in which
-results are scalars and never reach memory.
+Turns one nest an equation into few nests. What only rearranges elements becomes arithmetic on
+indices; a result that one loop uses is computed there; loops over the same elements become one
+loop, in which results are scalars and never reach memory.
 """
+
 from math import prod
 
-from minijax.loop_ir import (Axis, AxisValue, Call, Const, InBounds, Load, Nest, Op, Program, Quotient,
-                             Reduce, Store,
-                             ZERO, all_nodes, axis_index, buffers_read, buffers_written, guard_of,
-                             index_maps_of, row_major, strides_of, substitute_index, unflatten)
+from minijax.loop_ir import (
+    Axis, AxisValue, Call, Const, InBounds, Load, Nest, Op, Program, Quotient, Reduce, Store, ZERO,
+    all_nodes, axis_index, buffers_read, buffers_written, guard_of, index_maps_of, lanes_for,
+    row_major, strides_of, substitute_index, unflatten,
+)
+
+__all__ = [
+    "MAX_NODES", "fuse", "simple_producers", "is_simple", "is_view", "is_padding", "has_reduce",
+    "CHEAP", "cost", "Builder", "merge_guards", "plain_load", "rebuild", "inlining", "inline_views",
+    "split_axes", "collect_cuts", "divided_axis", "is_short", "has_short_indices", "MAX_ATOMS",
+    "atoms_in", "drop_dead", "strided_operands", "transposed", "permutation_of", "is_same_memory",
+    "reshaper", "inline_single_uses", "values_to_inline", "is_worth_repeating", "reading_places",
+    "add_places", "reads_in_step", "Group", "loop_cuts", "merge_loops", "has_effect",
+    "joined_group", "absorb", "reads_all_in_step", "is_written_by", "is_nested",
+    "merge_sole_consumers", "final", "rebuild_groups", "merged_nest", "coalesce", "coalesce_nest",
+    "merge_axes", "is_one_loop", "indices_in", "replace_axes", "coalesce_reduce", "FUSION_PASSES",
+]
+
+
+# --- Fusing loops ---------------------------------------------------------------------------------
 
 # A nest with more nodes than this is not made longer: registers run out, compilers slow down.
 MAX_NODES = 250
@@ -22,7 +40,7 @@ def fuse(program):
     return program
 
 
-# --- Who writes and reads what -----------------------------------------------------------------
+# --- Who writes and reads what --------------------------------------------------------------------
 
 def simple_producers(steps):
     """buffer -> the nest that writes it: all of it, in order, with nothing else, in one place."""
@@ -69,7 +87,7 @@ def cost(nest):
                if isinstance(n, Op) and not is_padding(n))
 
 
-# --- Building bodies ---------------------------------------------------------------------------
+# --- Building bodies ------------------------------------------------------------------------------
 
 class Builder:
     """Collects the nodes of a new body. A node that is there already is used again."""
@@ -160,10 +178,10 @@ def inlining(producers):
     return load
 
 
-# --- Views are index maps ----------------------------------------------------------------------
+# --- Views are index maps -------------------------------------------------------------------------
 
 def inline_views(program):
-    """Read through transposes, slices, broadcasts, paddings, constants to where elements are stored."""
+    """Read through transposes, slices, broadcasts, constants … to where elements are stored."""
     views = {}
     producers = simple_producers(program.steps)
     load = inlining(views)
@@ -185,7 +203,7 @@ def inline_views(program):
 def split_axes(nest):
     """Two loops for one where index maps take quotients of it: then they need none.
 
-    A loop over all elements of a matrix that reads a row becomes a loop over rows and one over columns.
+    A loop over all elements of a matrix that reads a row becomes loops over rows and over columns.
     """
     cuts = {axis: {1, axis.size} for axis in nest.axes}
     for index in indices_in(nest.body):
@@ -212,7 +230,7 @@ def collect_cuts(index, cuts):
 
 
 def divided_axis(atom):
-    """(axis, n) if an atom is axis // n, or (axis // (n / m)) % m; (None, 0) if it is anything else."""
+    """(axis, n) if an atom is axis // n, or (axis // (n / m)) % m; else (None, 0)."""
     if list(atom.index.terms.values()) != [1] or atom.index.offset:
         return None, 0
     inner, = atom.index.terms
@@ -223,7 +241,7 @@ def divided_axis(atom):
 
 
 def is_short(nest):
-    """Whether reading through a view is cheap: few nodes, and index maps that can be computed fast."""
+    """Whether reading through a view is cheap: few nodes, and index maps that are quick."""
     return len(nest.body) <= MAX_NODES // 8 and has_short_indices(nest)
 
 
@@ -249,7 +267,7 @@ def drop_dead(program):
     return Program(program.inputs, steps[::-1], program.outputs, program.eqns)
 
 
-# --- What memory already holds -----------------------------------------------------------------
+# --- What memory already holds --------------------------------------------------------------------
 
 def strided_operands(program):
     """Give calls transposed operands as strided views, and reshapes as the same memory."""
@@ -301,7 +319,7 @@ def reshaper(shape):
     return lambda x: x.reshape(shape)
 
 
-# --- Values that one loop uses -----------------------------------------------------------------
+# --- Values that one loop uses --------------------------------------------------------------------
 
 def inline_single_uses(program):
     """Compute a value inside the only loop that reads it, where that is at another index.
@@ -309,27 +327,47 @@ def inline_single_uses(program):
     Loops that read it at the same index are merged by `merge_loops` instead. A cheap value, one
     operation on one load, is computed again in each loop that reads it.
     """
-    outputs = set(program.outputs) | {b for s in program.steps if isinstance(s, Call)
-                                      for b in buffers_read(s)}
-    producers = simple_producers(program.steps)
-    places = reading_places(program.steps)
-    inlined, steps = {}, []
+    chosen, inlined, steps = values_to_inline(program), {}, []
     for step in program.steps:
         new = step
         if isinstance(step, Nest) and any(b in inlined for b in buffers_read(step)):
             new = rebuild(step, inlining(inlined))
         steps.append(new)
-        if not is_simple(new) or has_reduce(new):
-            continue
-        buffer = new.body[-1].buffer
-        if producers.get(buffer) is step and buffer not in outputs and can_inline(
-                new, places.get(buffer, [])):
-            inlined[buffer] = new
+        is_small = isinstance(new, Nest) and len(new.body) <= MAX_NODES // 2
+        if is_small and new.body[-1].buffer in chosen and has_short_indices(new):
+            inlined[new.body[-1].buffer] = new
     return drop_dead(Program(program.inputs, steps, program.outputs, program.eqns))
 
 
+def values_to_inline(program):
+    """The buffers whose values are better computed where they are read."""
+    needed = set(program.outputs) | {b for s in program.steps if isinstance(s, Call)
+                                     for b in buffers_read(s)}
+    places, runs, chosen = reading_places(program.steps), {}, set()
+    # Readers come first, since it matters whether a reader is itself computed elsewhere.
+    for buffer, nest in reversed(simple_producers(program.steps).items()):
+        found = list(places.get(buffer, {}).values())
+        if buffer in needed or not found or has_reduce(nest):
+            continue
+        counts = [times * runs.get(reader, 1) for reader, _, times in found]
+        moved = any(reader in runs or not reads_in_step(reader, load) for reader, load, _ in found)
+        if moved and is_worth_repeating(nest, found, counts):
+            chosen.add(buffer)
+            runs[nest] = max(1, -(-sum(counts) // buffer.size))
+    return chosen
+
+
+def is_worth_repeating(nest, found, counts):
+    # padding reads a few places more than there are elements; repeating more often costs too much
+    size = nest.body[-1].buffer.size
+    if any(n > size * (1 + bool(load.guard)) for n, (_, load, _) in zip(counts, found)):
+        return False
+    loads = sum(isinstance(n, Load) for n in nest.body)
+    return len(found) == 1 or cost(nest) <= 1 and loads <= 1
+
+
 def reading_places(steps):
-    """buffer -> the (nest, load, evaluations) that read it."""
+    """buffer -> {what tells them apart: (nest, load, evaluations)} of the loads that read it."""
     places = {}
     for step in steps:
         if isinstance(step, Nest):
@@ -340,24 +378,12 @@ def reading_places(steps):
 
 def add_places(places, nest, node, count):
     if isinstance(node, Load):
-        places.setdefault(node.buffer, []).append((nest, node, count))
+        key = (nest, node.index, node.guard)
+        places.setdefault(node.buffer, {})[key] = nest, node, count
     elif isinstance(node, Reduce):
         inner = count * prod(a.size for a in node.axes)
         for n in node.body:
             add_places(places, nest, n, inner)
-
-
-def can_inline(nest, places):
-    size = nest.body[-1].buffer.size
-    if len(nest.body) > MAX_NODES // 2 or not has_short_indices(nest):
-        return False
-    # padding reads a few places more than there are elements; repeating more often costs too much
-    if any(count > size * (1 + bool(load.guard)) for _, load, count in places):
-        return False
-    if all(reads_in_step(*place[:2]) for place in places):
-        return False
-    loads = sum(isinstance(n, Load) for n in nest.body)
-    return len(places) == 1 or cost(nest) <= 1 and loads <= 1
 
 
 def reads_in_step(nest, load):
@@ -366,7 +392,7 @@ def reads_in_step(nest, load):
             and is_simple(nest) and load in nest.body)
 
 
-# --- Loops over the same elements --------------------------------------------------------------
+# --- Loops over the same elements -----------------------------------------------------------------
 
 class Group:
     """Steps that will be one nest, or one call. Its depth is greater than that of all it reads."""
@@ -380,7 +406,7 @@ class Group:
 
 
 def loop_cuts(nest):
-    """Numbers of elements inside each loop of a nest: what tells whether two nests can share loops."""
+    """Numbers of elements inside each loop of a nest: they tell which nests can share loops."""
     sizes = [a.size for a in nest.axes]
     return frozenset([*strides_of(sizes), prod(sizes)])
 
@@ -388,8 +414,8 @@ def loop_cuts(nest):
 def merge_loops(program):
     """Put nests into one nest if each element of one needs only the same element of the other.
 
-    A nest joins the groups of its producers of greatest depth. They can't depend on one another, and
-    everything else that it reads is done before, so no step ends up waiting for itself.
+    A nest joins the groups of its producers of greatest depth. They can't depend on one another,
+    and everything else that it reads is done before, so no step ends up waiting for itself.
     """
     writers, groups, group_of, last_effect = {}, [], {}, None
     for order, step in enumerate(program.steps):
@@ -418,7 +444,9 @@ def joined_group(step, before, group_of, writers):
         return None
     depth = max(g.depth for g in before)
     deepest = [g for g in before if g.depth == depth]
-    if not all(g.is_simple for g in deepest) or not reads_all_in_step(step, deepest, group_of, writers):
+    if not all(g.is_simple for g in deepest):
+        return None
+    if not reads_all_in_step(step, deepest, group_of, writers):
         return None
     cuts = frozenset.union(loop_cuts(step), *(g.cuts for g in deepest))
     nodes = sum(g.nodes for g in deepest) + len(list(all_nodes(step.body)))
@@ -442,14 +470,18 @@ def absorb(group, other, group_of):
 
 
 def reads_all_in_step(step, groups, group_of, writers):
-    """Whether a nest reads what these groups write element by element, in the order of its loops."""
+    """Whether a nest reads what these groups write element by element, as its loops go."""
     size, order = step.count(), step.order()
     for node in all_nodes(step.body):
-        if isinstance(node, Load) and any(group_of[s] in groups for s in writers.get(node.buffer, ())):
+        if isinstance(node, Load) and is_written_by(groups, node.buffer, group_of, writers):
             if node.index != order or node.guard or node.buffer.size != size:
                 return False
     inside = [n for r in step.body if isinstance(r, Reduce) for n in r.body if isinstance(n, Load)]
-    return not any(group_of[s] in groups for n in inside for s in writers.get(n.buffer, ()))
+    return not any(is_written_by(groups, n.buffer, group_of, writers) for n in inside)
+
+
+def is_written_by(groups, buffer, group_of, writers):
+    return any(group_of[s] in groups for s in writers.get(buffer, ()))
 
 
 def is_nested(cuts):
@@ -530,10 +562,10 @@ def merged_nest(group, needed):
     return Nest(axes, builder.body + stores)
 
 
-# --- Fewer, longer loops -----------------------------------------------------------------------
+# --- Fewer, longer loops --------------------------------------------------------------------------
 
 def coalesce(program):
-    """Make one loop of two where memory makes no difference between them; drop loops of one turn."""
+    """Make one loop of two that go through memory like one; drop loops of one turn."""
     steps = [coalesce_nest(s) if isinstance(s, Nest) else s for s in program.steps]
     return Program(program.inputs, steps, program.outputs, program.eqns)
 
@@ -566,7 +598,8 @@ def is_one_loop(index, outer, inner):
     """Whether an index map can't tell two loops from one of outer.size * inner.size turns."""
     if index.terms.get(outer, 0) != index.terms.get(inner, 0) * inner.size:
         return False
-    return all(is_one_loop(atom.index, outer, inner) for atom in index.terms if hasattr(atom, "index"))
+    return all(is_one_loop(atom.index, outer, inner) for atom in index.terms
+               if isinstance(atom, Quotient))
 
 
 def indices_in(body):
@@ -592,7 +625,7 @@ def coalesce_reduce(node):
         builder = Builder()
         node.value = builder.copy(node.body, values, plain_load)[node.value]
         node.body = builder.body
-    node.axes = axes
+    node.axes, node.lanes = axes, lanes_for(axes)
     return node
 
 

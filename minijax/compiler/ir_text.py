@@ -1,12 +1,17 @@
+# Exported from notebooks/11_jit.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: compiler. Home: 11_jit. In JAX: lowered.as_text() (StableHLO).
 
 The text of a loop IR, for reading.
 """
-from minijax.avals import short_dtype_name
-from minijax.compiler.render_python import index_text
-from minijax.jaxpr import Names
-from minijax.loop_ir import AxisValue, Call, Const, InBounds, Op, Reduce, Store
 
+from minijax.avals import short_dtype_name
+from minijax.compiler.render_python import index_text, names_in
+from minijax.loop_ir import AxisValue, Call, Const, InBounds, OPS, OTHER, Op, Reduce, Store
+
+__all__ = ["program_text"]
+
+
+# --- Programs as text -----------------------------------------------------------------------------
 
 def program_text(program, jaxpr):
     """All steps, one node a line; buffers have the names of the jaxpr's variables."""
@@ -15,12 +20,7 @@ def program_text(program, jaxpr):
 
 class _Writer:
     def __init__(self, program, jaxpr):
-        self.program, self.names = program, Names()
-        for v in [*jaxpr.constvars, *jaxpr.invars]:
-            self.names(v)
-        for eqn in jaxpr.eqns:
-            for v in eqn.outvars:
-                self.names(v)
+        self.program, (self.names, _) = program, names_in(jaxpr)
         self.buffers, self.axes, self.nodes = {}, {}, {}
 
     def lines(self):
@@ -70,7 +70,7 @@ class _Writer:
 
     def value(self, node):
         if isinstance(node, Op):
-            dtype = f":{short_dtype_name(node.dtype)}" if node.name in ("convert", "bitcast") else ""
+            dtype = f":{short_dtype_name(node.dtype)}" if OPS[node.name][1] is OTHER else ""
             return " ".join([node.name + dtype, *(self.nodes[a] for a in node.args)])
         if isinstance(node, Const):
             return f"{node.value}:{short_dtype_name(node.dtype)}"

@@ -1,8 +1,10 @@
-"""Layer: compiler. Home: 11_jit. In JAX: XLA's elemental IR emitter (LLVM code for scalar operations).
+# Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_compiler. In JAX: XLA's elemental IR emitter.
 
-The names of `runtime` for Numba. Each is an intrinsic: it writes the LLVM instructions for one scalar
-operation. Importing this module imports Numba; only the first compilation does.
+The names of `runtime` for Numba. Each is an intrinsic: it writes the LLVM instructions for one
+scalar operation. Importing this module imports Numba; only the first compilation does.
 """
+
 import operator
 import threading
 
@@ -16,9 +18,20 @@ from numba.extending import NativeValue, intrinsic, models, register_model, unbo
 
 from minijax.compiler import runtime, vector_math
 
-# --- Memory: a bare pointer --------------------------------------------------------------------
-# Numba's own arrays carry a shape, strides and a reference count, and their indexing looks for
-# negative numbers. Kernels know all shapes, so they get the address of the first element only.
+__all__ = [
+    "Memory", "MemoryModel", "DATA_OFFSET", "FLAGS_OFFSET", "CONTIGUOUS_AND_ALIGNED",
+    "unbox_memory", "field", "GetItem", "SetItem", "lower_getitem", "lower_setitem", "load",
+    "names", "define", "is_float", "is_signed", "constant", "bits", "load_if", "lanes", "Lanes",
+    "define_fold", "fold_half", "numba_type", "define_conversion", "float_to_integer", "to_bool",
+    "define_bitcast", "clamp_index", "select", "compare", "is_nan_value", "maximum", "minimum",
+    "choose", "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide_int", "remainder",
+    "in_width", "shift_left", "shift_right_logical", "shift_right_arithmetic", "popcount", "clz",
+    "call", "call_libm", "define_llvm", "define_libm", "LlvmValue", "LlvmMath", "define_vector",
+    "define_trigonometric", "rsqrt", "NUMBA_DTYPES", "compile_kernel",
+]
+
+
+# --- Memory: a bare pointer -----------------------------------------------------------------------
 
 class Memory(types.Type):
     def __init__(self, dtype):
@@ -75,9 +88,7 @@ def lower_getitem(context, builder, sig, args):
 
 @lower_builtin(operator.setitem, Memory, types.intp, types.Any)
 def lower_setitem(context, builder, sig, args):
-    memory, index, value = args
-    data = context.get_value_as_data(builder, sig.args[0].dtype, value)
-    builder.store(data, builder.gep(memory, [index]))
+    store(context, builder, sig.args[0].dtype, *args)
     return context.get_dummy_value()
 
 
@@ -86,14 +97,19 @@ def load(context, builder, memory_type, memory, index):
     return model.load_from_data_pointer(builder, builder.gep(memory, [index]))
 
 
-# --- Making intrinsics -------------------------------------------------------------------------
-# emit(builder, type, *values) -> value, where `type` is the Numba type of the first operand
+def store(context, builder, dtype, memory, index, value):
+    data = context.get_value_as_data(builder, dtype, value)
+    builder.store(data, builder.gep(memory, [index]))
+
+
+# --- Making intrinsics ----------------------------------------------------------------------------
 
 names = {}                        # what kernels see
+emitters = {}                     # name -> emit
 
 
 def define(name, result=None, arity=1):
-    """Decorator: emit(builder, type, *values) becomes the intrinsic `name` of values of one type."""
+    """Decorator: emit(builder, type, *values) becomes the intrinsic `name` for one type."""
     def decorate(emit):
         def typed(*operands):
             out = operands[0] if result is None else result
@@ -103,6 +119,7 @@ def define(name, result=None, arity=1):
             return signature(out, *operands[:1] * arity), generate
         names[name] = (intrinsic(lambda tc, x: typed(x)) if arity == 1 else
                        intrinsic(lambda tc, x, y: typed(x, y)))
+        emitters[name] = emit
         return emit
     return decorate
 
@@ -123,22 +140,26 @@ def bits(value):
     return value.type.width
 
 
-# --- Memory inside a kernel --------------------------------------------------------------------
+# --- Memory inside a kernel -----------------------------------------------------------------------
 
 @intrinsic
 def load_if(typingcontext, condition, memory, index):
     def generate(context, builder, sig, args):
-        zero = ir.Constant(context.get_value_type(sig.return_type), 0 if not is_float(
-            sig.return_type) else 0.0)
-        before = builder.block
-        with builder.if_then(args[0]):
-            value = load(context, builder, memory, *args[1:])
-            inside = builder.block
-        out = builder.phi(zero.type)
-        out.add_incoming(zero, before)
-        out.add_incoming(value, inside)
-        return out
+        return load_where(context, builder, memory, *args)
     return signature(memory.dtype, types.boolean, memory, types.intp), generate
+
+
+def load_where(context, builder, memory_type, condition, memory, index):
+    kind = context.get_value_type(memory_type.dtype)
+    zero = ir.Constant(kind, 0.0 if is_float(memory_type.dtype) else 0)
+    before = builder.block
+    with builder.if_then(condition):
+        value = load(context, builder, memory_type, memory, index)
+        inside = builder.block
+    out = builder.phi(kind)
+    out.add_incoming(zero, before)
+    out.add_incoming(value, inside)
+    return out
 
 
 @intrinsic
@@ -171,27 +192,32 @@ def define_fold(name, combine):
     @intrinsic
     def fold(typingcontext, accumulators):
         def generate(context, builder, sig, args):
-            half = accumulators.count // 2
-            while half:
-                fold_half(context, builder, accumulators, args[0], half, combine)
-                half //= 2
-            return load(context, builder, accumulators, args[0], ir.Constant(ir.IntType(64), 0))
+            return fold_lanes(context, builder, accumulators.dtype, accumulators.count, args[0],
+                              combine)
         return signature(accumulators.dtype, accumulators), generate
     names[name] = fold
 
 
-def fold_half(context, builder, accumulators, memory, half, combine):
-    with cgutils.for_range(builder, ir.Constant(ir.IntType(64), half)) as loop:
-        other = builder.add(loop.index, ir.Constant(ir.IntType(64), half))
-        x, y = (load(context, builder, accumulators, memory, i) for i in (loop.index, other))
-        data = context.get_value_as_data(builder, accumulators.dtype,
-                                         combine(builder, accumulators.dtype, x, y))
-        builder.store(data, builder.gep(memory, [loop.index]))
+def fold_lanes(context, builder, dtype, count, memory, combine):
+    """Combine accumulators in pairs, count/2 apart, count/4 apart, …: a tree."""
+    while count > 1:
+        count //= 2
+        with cgutils.for_range(builder, ir.Constant(ir.IntType(64), count)) as loop:
+            other = builder.add(loop.index, ir.Constant(ir.IntType(64), count))
+            x, y = (load(context, builder, Memory(dtype), memory, i) for i in (loop.index, other))
+            store(context, builder, dtype, memory, loop.index, combine(builder, dtype, x, y))
+    return load(context, builder, Memory(dtype), memory, ir.Constant(ir.IntType(64), 0))
 
 
 names.update(load_if=load_if, lanes=lanes)
 
-# --- Conversions -------------------------------------------------------------------------------
+
+# --- Conversions ----------------------------------------------------------------------------------
+
+def numba_type(name):
+    """The Numba type of a short name: i32 is int32."""
+    return getattr(types, {"i": "int", "u": "uint", "f": "float"}[name[0]] + name[1:])
+
 
 def define_conversion(name, target):
     @intrinsic
@@ -216,7 +242,7 @@ def float_to_integer(builder, value, target):
 
 
 for _name in "i8 i16 i32 i64 u8 u16 u32 u64".split():
-    define_conversion(f"to_{_name}", getattr(types, {"i": "int", "u": "uint"}[_name[0]] + _name[1:]))
+    define_conversion(f"to_{_name}", numba_type(_name))
 
 
 @define("to_bool", types.boolean)
@@ -236,26 +262,30 @@ def define_bitcast(name, target):
 
 
 for _name in "i8 i16 i32 i64 u8 u16 u32 u64 f32 f64".split():
-    define_bitcast(f"bits_{_name}", getattr(types, {"i": "int", "u": "uint", "f": "float"}[_name[0]]
-                                            + _name[1:]))
+    define_bitcast(f"bits_{_name}", numba_type(_name))
 
 
 @intrinsic
 def clamp_index(typingcontext, x, low, high):
     def generate(context, builder, sig, args):
-        low, high = args[1:]
-        # a large unsigned number is above every bound, not negative
-        if not is_signed(x) and x.bitwidth == 64:
-            above = builder.icmp_unsigned(">", args[0], high)
-            return builder.select(above, high, maximum(builder, types.int64, args[0], low))
         wide = context.cast(builder, args[0], x, types.int64)
-        return minimum(builder, types.int64, maximum(builder, types.int64, wide, low), high)
+        return clamp(builder, x, args[0], wide, *args[1:])
     return signature(types.int64, x, types.int64, types.int64), generate
+
+
+def clamp(builder, t, x, wide, low, high):
+    """The index `x`, `wide` as an int64, moved into low … high."""
+    inside = minimum(builder, types.int64, maximum(builder, types.int64, wide, low), high)
+    if is_signed(t) or t.bitwidth < 64:
+        return inside
+    # a large unsigned number is above every bound, not negative
+    return builder.select(builder.icmp_unsigned(">", x, high), high, inside)
 
 
 names["clamp_index"] = clamp_index
 
-# --- Choices -----------------------------------------------------------------------------------
+
+# --- Choices --------------------------------------------------------------------------------------
 
 @intrinsic
 def select(typingcontext, condition, if_true, if_false):
@@ -305,7 +335,7 @@ def is_finite(builder, t, x):
     return builder.fcmp_ordered("<", call(builder, "llvm.fabs", x), constant(x, float("inf")))
 
 
-# --- Integers ----------------------------------------------------------------------------------
+# --- Integers -------------------------------------------------------------------------------------
 
 @define("absolute")
 def absolute(builder, t, x):
@@ -391,7 +421,8 @@ for _name, _combine in {
         "xor": lambda b, t, x, y: b.xor(x, y)}.items():
     define_fold(f"fold_{_name}", _combine)
 
-# --- Functions of floats -----------------------------------------------------------------------
+
+# --- Functions of floats --------------------------------------------------------------------------
 
 def call(builder, name, *values):
     """A call of an LLVM intrinsic that is overloaded on its operands' one type."""
@@ -573,6 +604,14 @@ NUMBA_DTYPES = dict(bool_=types.boolean, i8=types.int8, i16=types.int16, i32=typ
 for _name in ("bool_ i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 inf nan").split():
     names[_name] = getattr(runtime, _name)
 
+
+def llvm_type(dtype):
+    """The LLVM type of a value in a register."""
+    if dtype.kind == "f":
+        return ir.FloatType() if dtype.itemsize == 4 else ir.DoubleType()
+    return ir.IntType(1 if dtype == bool else 8 * dtype.itemsize)
+
+
 _lock = threading.RLock()
 
 
@@ -589,6 +628,23 @@ def compile_kernel(function, dtypes):
     with _lock:
         cpu_target.typing_context.refresh()
         cpu_target.target_context.refresh()
-        result = compiler.compile_extra(cpu_target.typing_context, cpu_target.target_context, function,
-                                        args, types.none, flags, {})
+        result = compiler.compile_extra(cpu_target.typing_context, cpu_target.target_context,
+                                        function, args, types.none, flags, {})
     return result.entry_point
+
+
+def compile_emitted(emit, dtypes):
+    """Compile a kernel whose body is written by emit(context, builder, addresses)."""
+    def typed(typingcontext, *memories):
+        def generate(context, builder, sig, args):
+            emit(context, builder, args)
+            return context.get_dummy_value()
+        return signature(types.none, *memories), generate
+
+    # An intrinsic must have a parameter for each operand, so both functions are written out.
+    params = ", ".join(f"m{k}" for k in range(len(dtypes)))
+    source = (f"body = intrinsic(lambda typingcontext, {params}: typed(typingcontext, {params}))\n"
+              f"def kernel({params}):\n    body({params})\n")
+    namespace = {"intrinsic": intrinsic, "typed": typed}
+    exec(source, namespace)
+    return compile_kernel(namespace["kernel"], dtypes)

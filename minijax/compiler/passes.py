@@ -1,15 +1,23 @@
+# Exported from notebooks/11_jit.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: compiler. Home: 11_jit. In JAX: XLA's call inliner, DCE and CSE; pe.dce_jaxpr.
 
-The passes from a jaxpr to a loop IR that computes each equation by itself. Each is a function from one
-program to the next, and each result can be looked at.
+The passes from a jaxpr to a loop IR that computes each equation by itself. Each is a function from
+one program to the next, and each result can be looked at.
 """
+
 import numpy as np
 
 from minijax.core import rule_for
 from minijax.jaxpr import ClosedJaxpr, Literal, Var, open_jaxpr
 from minijax.loop_ir import Buffer, Const, LoweringContext, Program
 
-# --- Inlining calls ----------------------------------------------------------------------------
+__all__ = [
+    "CALLS", "inline_calls", "called_jaxpr", "substitute", "dead_code", "common_subexpressions",
+    "equation_key", "atom_key", "lower", "lowered_atom",
+]
+
+
+# --- Inlining calls -------------------------------------------------------------------------------
 
 # Primitives that only run a program, and the parameter that holds it.
 CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr",
@@ -65,7 +73,7 @@ def substitute(env, atom):
     return env[atom] if isinstance(atom, Var) else atom
 
 
-# --- Dead code ---------------------------------------------------------------------------------
+# --- Dead code ------------------------------------------------------------------------------------
 
 def dead_code(closed):
     """Drop equations whose results nobody reads, unless they have effects."""
@@ -79,7 +87,7 @@ def dead_code(closed):
     return ClosedJaxpr(jaxpr.replace(eqns=eqns[::-1]), closed.consts)
 
 
-# --- Common subexpressions ---------------------------------------------------------------------
+# --- Common subexpressions ------------------------------------------------------------------------
 
 def common_subexpressions(closed):
     """Compute equal equations once: same primitive, operands and parameters, and no effects."""
@@ -118,7 +126,7 @@ def atom_key(atom):
     return atom.aval, np.asarray(atom.val).tobytes()
 
 
-# --- Lowering ----------------------------------------------------------------------------------
+# --- Lowering -------------------------------------------------------------------------------------
 
 def lower(closed):
     """Loop IR for each equation by itself: every result goes to a buffer of its own."""

@@ -1,3 +1,4 @@
+# Exported from notebooks/11_jit.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: compiler. Home: 11_jit. In JAX: LLVM IR emission in XLA's CPU compiler.
 
 Prints a loop IR as Python source: a function for each group of nests, and `main`, which calls them.
@@ -14,18 +15,48 @@ Each line stands under the equation it came from. A program `sin(x) + 1.0` of 8 
 
 where a capital letter is memory and a small one is a number.
 """
-import keyword
 
-import numpy as np
+import keyword
 
 from minijax.compiler import runtime
 from minijax.compiler.runtime import DTYPE_NAMES
 from minijax.jaxpr import Names, Var, eqn_lines
-from minijax.loop_ir import (AxisValue, Call, Const, InBounds, Load, Op, Quotient, Reduce, Remainder,
-                             Store, all_nodes, buffer_of, buffers_read, buffers_written, Axis, Dynamic,
-                             dynamic_nodes, identity, index_maps_of, nodes_read)
+from minijax.loop_ir import (
+    Axis, AxisValue, Call, Const, Dynamic, InBounds, Load, Op, Reduce, Remainder, Store, all_nodes,
+    buffer_of, buffers_read, buffers_written, identity, nodes_read,
+)
 
-# --- Scalar operations as text -----------------------------------------------------------------
+__all__ = [
+    "index_text", "term_text", "INFIX", "COMPARISONS", "FUNCTION_NAMES", "op_text", "wrapped",
+    "convert_text", "literal", "RESERVED", "Namer", "KernelLines", "NodeWriter", "KernelWriter",
+    "count_uses", "comment_text", "MAX_KERNEL_NODES", "Rendered", "render", "names_in",
+    "ModuleWriter", "groups",
+]
+
+
+# --- Index maps as text ---------------------------------------------------------------------------
+
+def index_text(index, axis_name, node_name):
+    parts = [term_text(atom, c, axis_name, node_name) for atom, c in index.terms.items()]
+    if index.offset or not parts:
+        parts.append(str(index.offset))
+    return " + ".join(parts).replace("+ -", "- ")
+
+
+def term_text(atom, coefficient, axis_name, node_name):
+    if isinstance(atom, Axis):
+        text = axis_name(atom)
+    elif isinstance(atom, Dynamic):
+        text = node_name(atom.node)
+    else:
+        sign = "%" if isinstance(atom, Remainder) else "//"
+        text = f"(({index_text(atom.index, axis_name, node_name)}) {sign} {atom.divisor})"
+    if coefficient == 1:
+        return text
+    return f"-{text}" if coefficient == -1 else f"{coefficient}*{text}"
+
+
+# --- Scalar operations as text --------------------------------------------------------------------
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
          "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -82,7 +113,7 @@ def literal(const):
     return f"{DTYPE_NAMES[dtype]}({text})"
 
 
-# --- Names -------------------------------------------------------------------------------------
+# --- Names ----------------------------------------------------------------------------------------
 
 RESERVED = frozenset([*keyword.kwlist, *(n for n in vars(runtime) if n.islower()), "main", "range"])
 
@@ -103,7 +134,7 @@ class Namer:
         return self.jaxpr_names(var)
 
     def give(self, thing, wish):
-        """The name of a thing; if it has none yet, the one wished for or one that starts with it."""
+        """The name of a thing; if it has none yet, the one wished for or one like it."""
         if thing not in self.given:
             self.given[thing] = self.unused(wish)
         return self.given[thing]
@@ -117,10 +148,10 @@ class Namer:
         return name
 
 
-# --- Kernels -----------------------------------------------------------------------------------
+# --- Kernels --------------------------------------------------------------------------------------
 
-class KernelWriter:
-    """Writes one function that runs a list of nests."""
+class KernelLines:
+    """The lines of one function, the names in it, and the loops that are open."""
 
     def __init__(self, nests, eqns, jaxpr_names=None, read=frozenset()):
         self.nests, self.eqns = nests, eqns
@@ -131,8 +162,6 @@ class KernelWriter:
             b for nest in nests for b in [*buffers_read(nest), *buffers_written(nest)]))
         self.text = {}            # node -> expression or name
         self.last_eqn = None
-
-    # lines
 
     def write(self, line):
         self.lines.append("    " * self.depth + line)
@@ -165,31 +194,9 @@ class KernelWriter:
         self.open_axes -= len(axes)
         self.depth -= sum(a.size != 1 for a in axes)
 
-    # nests
 
-    def function(self, name):
-        for nest in self.nests:
-            self.last_eqn, self.open_axes = None, 0
-            for axis in nest.axes:
-                self.open_loop(axis)
-            self.body(nest.body)
-            self.close_loops(nest.axes)
-        args = [self.memory(b) for b in self.buffers]
-        dtypes = " ".join(DTYPE_NAMES[b.dtype] for b in self.buffers)
-        return "\n".join([f'@kernel("{dtypes}")', f"def {name}({', '.join(args)}):", *self.lines])
-
-    def body(self, body):
-        uses = count_uses(body)
-        names = self.names_of(body)
-        for node in body:
-            if isinstance(node, Store):
-                self.comment(node.eqn)
-                self.store(node)
-            elif isinstance(node, Reduce):
-                self.comment(node.eqn)
-                self.reduce(node, names)
-            else:
-                self.value(node, uses[node], names)
+class NodeWriter(KernelLines):
+    """Writes the nodes that compute or store one number."""
 
     def names_of(self, body):
         """The name of an equation's result for the last node that came from it."""
@@ -206,8 +213,8 @@ class KernelWriter:
 
     def value(self, node, uses, names):
         text = self.expression(node)
-        simple = isinstance(node, Const) or isinstance(node, (Load, AxisValue, InBounds)) and uses == 1
-        if simple and not (isinstance(node, Load) and node.guard):
+        once = isinstance(node, (Load, AxisValue, InBounds)) and uses == 1
+        if isinstance(node, Const) or once and not (isinstance(node, Load) and node.guard):
             self.text[node] = text
             return
         self.comment(node.eqn)
@@ -243,7 +250,33 @@ class KernelWriter:
             value = op_text(Op(node.combine, (), node.value.dtype), [place, value])
         self.write(f"{place} = {value}")
 
-    # reductions
+
+class KernelWriter(NodeWriter):
+    """Writes one function that runs a list of nests."""
+
+    def function(self, name):
+        for nest in self.nests:
+            self.last_eqn, self.open_axes = None, 0
+            for axis in nest.axes:
+                self.open_loop(axis)
+            self.body(nest.body)
+            self.close_loops(nest.axes)
+        args = [self.memory(b) for b in self.buffers]
+        dtypes = " ".join(DTYPE_NAMES[b.dtype] for b in self.buffers)
+        return "\n".join([f'@kernel("{dtypes}")', f"def {name}({', '.join(args)}):", *self.lines])
+
+    def body(self, body):
+        uses = count_uses(body)
+        names = self.names_of(body)
+        for node in body:
+            if isinstance(node, Store):
+                self.comment(node.eqn)
+                self.store(node)
+            elif isinstance(node, Reduce):
+                self.comment(node.eqn)
+                self.reduce(node, names)
+            else:
+                self.value(node, uses[node], names)
 
     def reduce(self, node, names):
         start = literal(identity(node.name, node.dtype))
@@ -299,56 +332,40 @@ def comment_text(eqn, names, read):
     return text if len(text) <= 96 else text[:93] + "…"
 
 
-# --- Index maps as text ------------------------------------------------------------------------
-
-def index_text(index, axis_name, node_name):
-    parts = [term_text(atom, c, axis_name, node_name) for atom, c in index.terms.items()]
-    if index.offset or not parts:
-        parts.append(str(index.offset))
-    return " + ".join(parts).replace("+ -", "- ")
-
-
-def term_text(atom, coefficient, axis_name, node_name):
-    if isinstance(atom, Axis):
-        text = axis_name(atom)
-    elif isinstance(atom, Dynamic):
-        text = node_name(atom.node)
-    else:
-        sign = "%" if isinstance(atom, Remainder) else "//"
-        text = f"(({index_text(atom.index, axis_name, node_name)}) {sign} {atom.divisor})"
-    if coefficient == 1:
-        return text
-    return f"-{text}" if coefficient == -1 else f"{coefficient}*{text}"
-
-
-# --- Programs ----------------------------------------------------------------------------------
+# --- Programs -------------------------------------------------------------------------------------
 
 # Numba's time grows faster than a function's length, so long programs become several functions.
 MAX_KERNEL_NODES = 400
 
 
 class Rendered:
-    """Python source, and what it needs: kernels' canonical texts and the functions of call steps."""
+    """Python source, and by name its kernels' structural texts and nests, and call steps' functions."""
 
-    def __init__(self, source, keys, functions):
-        self.source, self.keys, self.functions = source, keys, functions
+    def __init__(self, source, keys, nests, functions):
+        self.source, self.keys, self.nests, self.functions = source, keys, nests, functions
 
 
 def render(program, jaxpr):
     """The source of a module with one function a group of nests and an entry `main`."""
-    names = Names()
-    for v in [*jaxpr.constvars, *jaxpr.invars]:
-        names(v)
+    return ModuleWriter(program, *names_in(jaxpr)).module()
+
+
+def names_in(jaxpr):
+    """The names that a printed jaxpr gives its variables, and the set of those that are read."""
     read = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
     read.update(v for v in jaxpr.outvars if isinstance(v, Var))
-    return ModuleWriter(program, names, read).module()
+    names, arguments = Names(), {*jaxpr.constvars, *jaxpr.invars}
+    for v in [*jaxpr.constvars, *jaxpr.invars, *(v for e in jaxpr.eqns for v in e.outvars)]:
+        if v in read or v in arguments:
+            names(v)
+    return names, read
 
 
 class ModuleWriter:
     def __init__(self, program, names, read):
         self.program, self.names, self.read = program, names, read
         self.namer = Namer(names)
-        self.kernels, self.keys, self.functions, self.main = [], {}, {}, []
+        self.kernels, self.keys, self.nests, self.functions, self.main = [], {}, {}, {}, []
         self.allocated = set(program.inputs)
 
     def module(self):
@@ -363,7 +380,7 @@ class ModuleWriter:
         main = [f"def main({', '.join(args)}):", *self.main, f"    return [{outs}]"]
         texts = [*self.kernels, "\n".join(main)]
         source = "\n\n\n".join([self.imports(texts), *texts]) + "\n"
-        return Rendered(source, self.keys, self.functions)
+        return Rendered(source, self.keys, self.nests, self.functions)
 
     def name(self, buffer):
         return self.namer.give(buffer, self.namer.of_var(buffer.var, "t"))
@@ -379,6 +396,7 @@ class ModuleWriter:
         writer = KernelWriter(nests, self.program.eqns, self.names, self.read)
         self.kernels.append(writer.function(name))
         self.keys[name] = KernelWriter(nests, self.program.eqns).function("kernel")
+        self.nests[name] = nests, writer.buffers
         self.allocate(writer.buffers)
         self.main.append(f"    {name}({', '.join(map(self.name, writer.buffers))})")
 

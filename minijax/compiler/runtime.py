@@ -1,13 +1,31 @@
-"""Layer: compiler. Home: 11_jit. In JAX: the XLA runtime that compiled programs call.
+# Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_compiler. In JAX: the XLA runtime that compiled programs call.
 
 The names that generated source uses, with their meaning in plain Python: scalar operations on NumPy
 numbers. Compiled code gives the same names to Numba (see `numba_runtime`).
 """
+
 import math
 
 import numpy as np
 
-# --- Dtypes and memory -------------------------------------------------------------------------
+__all__ = [
+    "inf", "nan", "bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64",
+    "empty", "DTYPE_NAMES", "as_buffer", "as_buffers", "kernel", "load_if", "lanes", "fold",
+    "fold_add", "fold_mul", "fold_max", "fold_min", "fold_and", "fold_or", "fold_xor", "to_integer",
+    "to_i8", "to_i16", "to_i32", "to_i64", "to_u8", "to_u16", "to_u32", "to_u64", "to_bool",
+    "clamp_index", "INTEGER_OF", "bitcast", "bits_i8", "bits_i16", "bits_i32", "bits_i64",
+    "bits_u8", "bits_u16", "bits_u32", "bits_u64", "bits_f32", "bits_f64", "bits_bool", "select",
+    "maximum", "minimum", "absolute", "is_finite", "is_nan", "nextafter", "sign", "divide_int",
+    "remainder", "width", "unsigned", "shift_left", "shift_right_logical", "shift_right_arithmetic",
+    "popcount", "clz", "of_float", "floor", "ceil", "trunc", "round_even", "sqrt", "cbrt", "exp",
+    "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh",
+    "cosh", "tanh", "asinh", "acosh", "atanh", "power", "erf", "erfc", "rsqrt", "round_away",
+    "lgamma", "logistic",
+]
+
+
+# --- Dtypes and memory ----------------------------------------------------------------------------
 
 inf, nan = math.inf, math.nan
 bool_ = np.bool_
@@ -39,7 +57,7 @@ def kernel(dtypes):
     return decorate
 
 
-# --- Memory inside a kernel --------------------------------------------------------------------
+# --- Memory inside a kernel -----------------------------------------------------------------------
 
 def load_if(condition, memory, index):
     """memory[index] where the condition holds, else 0."""
@@ -65,7 +83,8 @@ fold_add, fold_mul = fold(np.add), fold(np.multiply)
 fold_max, fold_min = fold(np.maximum), fold(np.minimum)
 fold_and, fold_or, fold_xor = fold(np.bitwise_and), fold(np.bitwise_or), fold(np.bitwise_xor)
 
-# --- Conversions -------------------------------------------------------------------------------
+
+# --- Conversions ----------------------------------------------------------------------------------
 
 def to_integer(dtype):
     """Conversion to an integer dtype: floats round towards zero and saturate, NaN gives 0."""
@@ -102,7 +121,8 @@ bits_i8, bits_i16, bits_i32, bits_i64 = map(bitcast, (i8, i16, i32, i64))
 bits_u8, bits_u16, bits_u32, bits_u64 = map(bitcast, (u8, u16, u32, u64))
 bits_f32, bits_f64, bits_bool = map(bitcast, (f32, f64, bool_))
 
-# --- Choices and integers ----------------------------------------------------------------------
+
+# --- Choices and integers -------------------------------------------------------------------------
 
 def select(condition, if_true, if_false):
     return if_true if condition else if_false
@@ -118,7 +138,7 @@ def sign(x):
 
 
 def divide_int(x, y):
-    """x / y rounded towards zero; all bits set if y is 0; the smallest integer over -1 is itself."""
+    """x / y rounded towards zero; all bits set if y is 0; the smallest integer / -1 is itself."""
     if y == 0:
         return np.invert(type(x)(0))
     if y == -1:
@@ -166,7 +186,7 @@ def clz(x):
     return type(x)(width(x) - int(unsigned(x)).bit_length())
 
 
-# --- Functions of floats -----------------------------------------------------------------------
+# --- Functions of floats --------------------------------------------------------------------------
 
 def of_float(function):
     """A function of the math module as one from a NumPy float to the same type."""

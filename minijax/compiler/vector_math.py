@@ -1,19 +1,29 @@
-"""Layer: compiler. Home: 13_fusion. In JAX: XLA's polynomial approximations for LLVM.
+# Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_compiler. In JAX: XLA's polynomial approximations for LLVM.
 
-Elementary functions from additions, multiplications and bit operations, so that LLVM can vectorise the
-loops they stand in. Each is written once, for float32 and float64, in the operations of an `m`: either
-NumPy's, or ones that write LLVM instructions. Errors are below 2 units in the last place.
+Elementary functions from additions, multiplications and bit operations, so that LLVM can vectorise
+the loops they stand in. Each is written once, for float32 and float64, in the operations of an `m`:
+either NumPy's, or ones that write LLVM instructions. Errors are below 2.5 units in the last place.
 
-The plan is the same everywhere: reduce the argument to a small interval, add up a series there, undo
-the reduction. Coefficients are those of the Taylor series; the interval is so small that these need
-only one or two terms more than the best polynomial.
+The plan is the same everywhere: reduce the argument to a small interval, add up a series there,
+undo the reduction. Coefficients are those of the Taylor series; the interval is so small that these
+need only one or two terms more than the best polynomial.
 """
+
 import math
 from fractions import Fraction
 
 import numpy as np
 
-# --- Numbers of a format -----------------------------------------------------------------------
+__all__ = [
+    "Format", "split_log2", "FORMATS", "series", "exp", "nearest_integer", "power_of_two", "expm1",
+    "tanh", "logistic", "log", "mantissa", "log_of_mantissa", "log_at_the_edge", "log1p", "PI",
+    "quarter_turns", "ANGLES", "reduce_angle", "sin_of_quadrant", "sin", "cos", "SCALED_ERFC",
+    "erf", "NumpyMath",
+]
+
+
+# --- Numbers of a format --------------------------------------------------------------------------
 
 class Format:
     """What the functions know about a float format."""
@@ -26,16 +36,13 @@ class Format:
         self.tiny = float(info.tiny)
         self.exp_terms, self.log_terms = exp_terms, log_terms
         self.max_exp, self.min_exp = max_exp, min_exp
-        self.log2_high, self.log2_low = split(math.log(2), 2.0 ** -9 if info.nmant < 30 else 2.0 ** -32)
+        self.log2_high, self.log2_low = split_log2(2.0 ** -9 if info.nmant < 30 else 2.0 ** -32)
 
 
-def split(x, unit):
-    """x as a multiple of `unit`, whose products with small integers are exact, and a small rest."""
-    high = round(x / unit) * unit
-    rest = x - high
-    if x == math.log(2):
-        rest = (x - high) + 2.3190468138462996e-17       # log 2 to 100 bits
-    return high, rest
+def split_log2(unit):
+    """log 2 as a multiple of `unit`, whose products with small integers are exact, and a rest."""
+    high = round(math.log(2) / unit) * unit
+    return high, (math.log(2) - high) + 2.3190468138462996e-17     # what math.log(2) lacks
 
 
 FORMATS = {np.dtype(np.float32): Format(np.float32, 8, 5, 89.0, -104.0),
@@ -50,7 +57,7 @@ def series(m, x, coefficients):
     return out
 
 
-# --- The exponential ---------------------------------------------------------------------------
+# --- The exponential ------------------------------------------------------------------------------
 
 def exp(m, x):
     """x = k log 2 + r with |r| <= log(2) / 2, and e^x = 2^k e^r."""
@@ -66,7 +73,7 @@ def exp(m, x):
 
 
 def nearest_integer(m, x):
-    """x rounded, as a float and as an integer: adding a large number pushes out the fraction bits."""
+    """x rounded, as a float and as an integer: adding a large number pushes out the fraction."""
     large = m.const(1.5 * 2.0 ** m.format.mantissa_bits)
     shifted = x + large
     return shifted - large, m.bits(shifted) - m.bits(large)
@@ -105,7 +112,7 @@ def logistic(m, x):
     return m.const(1.0) / (m.const(1.0) + exp(m, -x))
 
 
-# --- The logarithm -----------------------------------------------------------------------------
+# --- The logarithm --------------------------------------------------------------------------------
 
 def log(m, x):
     """x = 2^k (1 + f) with 1 + f from √½ to √2, and log x = k log 2 + log(1 + f)."""
@@ -157,12 +164,9 @@ def log1p(m, x):
     return m.select(m.absolute(x) < m.const(m.format.tiny), x, out)
 
 
-# --- Sine and cosine ---------------------------------------------------------------------------
-# These take float32 numbers, given as float64, and work in float64. An angle is counted in quarter
-# turns, x 2/π, of which only the remainder by 4 matters. A float32 is a short number times 2^e; for
-# large e, 2^e 2/π is reduced by 4 here, beforehand, once for each 21 exponents.
+# --- Sine and cosine ------------------------------------------------------------------------------
 
-PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899863")
+PI = Fraction("3.1415926535897932384626433832795028841971693993751058209749445923078164062862")
 
 
 def quarter_turns(scale):
@@ -171,8 +175,8 @@ def quarter_turns(scale):
     return float(exact), float(exact - Fraction(float(exact)))
 
 
-# (x is below this bound, 2^-e, 2^e 2/π mod 4). If the row before does not apply, x 2^-e is an integer
-# of at most 44 bits, so multiples of 4 may be left out of the other factor.
+# (x is below this bound, 2^-e, 2^e 2/π mod 4). If the row before does not apply, x 2^-e is an
+# integer of at most 44 bits, so multiples of 4 may be left out of the other factor.
 ANGLES = [(2.0 ** (e + 44), 2.0 ** -e, quarter_turns(2 ** e)) for e in (0, 21, 42, 63, 84)]
 
 
@@ -214,7 +218,7 @@ def cos(m, x):
     return sin_of_quadrant(m, r, n + m.integer(1))
 
 
-# --- The error function ------------------------------------------------------------------------
+# --- The error function ---------------------------------------------------------------------------
 
 # e^(x²) erfc(x) for 0.8 <= x <= 4.2 as a polynomial in 1 / (1 + x/2): Chebyshev interpolation.
 SCALED_ERFC = (-0.00015883849118836224, 0.2849830389022827, 0.25923827290534973,
@@ -234,7 +238,7 @@ def erf(m, x):
     return m.select(size < m.const(0.85), near, m.select(x == x, far, x))
 
 
-# --- The operations in NumPy -------------------------------------------------------------------
+# --- The operations in NumPy ----------------------------------------------------------------------
 
 class NumpyMath:
     """The operations on NumPy arrays of one float dtype."""

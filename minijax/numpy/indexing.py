@@ -462,10 +462,29 @@ class Plan:
         return lax.concatenate(columns, len(self.batch_shape))
 
     @property
-    def dimension_numbers(self):
-        return dict(offset_dims=tuple(self.offset_dims),
-                    collapsed_slice_dims=tuple(sorted(self.dropped)),
-                    start_index_map=tuple(self.start_map))
+    def gather_numbers(self):
+        return lax.GatherDimensionNumbers(
+            offset_dims=tuple(self.offset_dims), collapsed_slice_dims=tuple(sorted(self.dropped)),
+            start_index_map=tuple(self.start_map))
+
+    @property
+    def scatter_numbers(self):
+        return lax.ScatterDimensionNumbers(
+            update_window_dims=tuple(self.offset_dims),
+            inserted_window_dims=tuple(sorted(self.dropped)),
+            scatter_dims_to_operand_dims=tuple(self.start_map))
+
+    def known_window(self):
+        """The start along every axis, if the index means one window inside x that is known; or
+        None."""
+        if self.batch_shape or not all(isinstance(a, np.ndarray) for a, _ in self.starts):
+            return None
+        starts = [0] * len(self.shape)
+        for axis, (number, _) in zip(self.start_map, self.starts):
+            starts[axis] = int(number)
+        inside = all(0 <= start <= n - size
+                     for start, n, size in zip(starts, self.shape, self.slice_sizes))
+        return starts if inside else None
 
 
 def without_new_axes(entries):
@@ -498,8 +517,7 @@ def gather_by(plan, x, **options):
     if prod(plan.result_shape) == 0:
         return lax.full_like(x, 0, shape=plan.result_shape)
     if plan.start_map:
-        numbers = lax.GatherDimensionNumbers(**plan.dimension_numbers)
-        x = lax.gather(x, plan.indices, numbers, tuple(plan.slice_sizes), **options)
+        x = lax.gather(x, plan.indices, plan.gather_numbers, tuple(plan.slice_sizes), **options)
     x = lax.rev(x, plan.reversed_dims) if plan.reversed_dims else x
     return insert_axes(x, plan.new_axes)
 
@@ -509,27 +527,30 @@ def gather_by(plan, x, **options):
 def scatter_at(x, index, values, scatter, *, indices_are_sorted=False, unique_indices=False,
                mode=None, wrap_negative_indices=True):
     """A copy of `x` with `x[index]` updated by `scatter`, one of lax.scatter, lax.scatter_add, …"""
-    x, values = asarray(x), as_update(values, x)
+    x = asarray(x)
+    values = as_update(values, x)
     warn_if_unsafe(values, x)
     plan = Plan(x.shape, parse_index(index, x.shape, wrap_negative_indices))
     if prod(plan.result_shape) == 0:
         return x
     dtype, weak_type = x.dtype, x.weak_type
     operand, values = promote_dtypes(x, values)
-    numbers = plan.dimension_numbers
-    numbers = lax.ScatterDimensionNumbers(
-        update_window_dims=numbers["offset_dims"],
-        inserted_window_dims=numbers["collapsed_slice_dims"],
-        scatter_dims_to_operand_dims=numbers["start_index_map"])
-    out = scatter(insert_axes(operand, plan.bool_axes), plan.indices, as_window(plan, values),
-                  numbers, indices_are_sorted=indices_are_sorted or plan.is_simple,
-                  unique_indices=unique_indices or plan.is_simple, mode=mode)
+    operand, window = insert_axes(operand, plan.bool_axes), as_window(plan, values)
+    starts = plan.known_window()
+    if scatter is lax.scatter and starts is not None:
+        out = lax.dynamic_update_slice(operand, insert_axes(window, sorted(plan.dropped)), starts)
+    else:
+        out = scatter(operand, plan.indices, window, plan.scatter_numbers, mode=mode,
+                      indices_are_sorted=indices_are_sorted or plan.is_simple,
+                      unique_indices=unique_indices or plan.is_simple)
     out = lax.squeeze(out, plan.bool_axes) if plan.bool_axes else out
     return convert(out, dtype, weak_type)
 
 
 def as_update(values, x):
     """The values of an update; a Python int takes x's integer dtype if it fits."""
+    if type(values) in (bool, float, complex):
+        return values           # promotion converts numbers at once, without an equation
     if type(values) is int and dtypes.issubdtype(x.dtype, np.integer):
         bounds = dtypes.iinfo(x.dtype)
         if bounds.min <= values <= bounds.max:
@@ -540,7 +561,8 @@ def as_update(values, x):
 def warn_if_unsafe(values, x):
     if not dtypes.safe_to_cast(values, x):
         warnings.warn("scatter inputs have incompatible types: cannot safely cast value from "
-                      f"dtype={values.dtype} to dtype={x.dtype}; JAX will make this an error",
+                      f"dtype={dtypes.dtype(values)} to dtype={x.dtype}; JAX will make this an "
+                      "error",
                       FutureWarning, stacklevel=4)
 
 
@@ -1161,7 +1183,8 @@ def insert_along(a, places, values, axis):
     # A value inserted at a place lands behind those inserted before it.
     places = broadcast_trailing(places, (count,))
     order = stable_order(places)
-    new = zeros(count, places.dtype).at[order].set(places[order] + arange(count, dtype=places.dtype))
+    new = zeros(count, places.dtype).at[order].set(places[order]
+                                                   + arange(count, dtype=places.dtype))
     is_old = zeros(n + count, bool).at[new].set(True) == False     # noqa: E712
     old = flatnonzero(is_old, size=n)
     shape = replaced(a.shape, axis, n + count)

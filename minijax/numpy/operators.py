@@ -185,12 +185,6 @@ def byteswap(self):
     return lax.bitcast_convert_type(lax.rev(parts, (self.ndim,)), self.dtype)
 
 
-def item(self, *args):
-    """The only element, or the one at an index, as a Python number."""
-    value = concrete_or_error(np.asarray, self, "item() needs a known value")
-    return value.item(*args)
-
-
 def tobytes(self, order="C"):
     """The bytes of all elements."""
     return concrete_or_error(np.asarray, self, "tobytes() needs a known value").tobytes(order)
@@ -221,7 +215,6 @@ METHODS = {
     "diagonal": creation.diagonal,
     "dot": contractions.dot,
     "flatten": flatten,
-    "item": item,
     "max": reductions.max,
     "mean": reductions.mean,
     "min": reductions.min,

@@ -89,6 +89,8 @@ def convert(x, dtype, weak_type=False):
 
 def scalar_buffer(x, dtype):
     # An int fits the default int or it is an error, but wraps around in narrower dtypes.
+    if type(x) is int and abs(x) >> 31:
+        as_array(x)                         # raises OverflowError if there are no 64 bits
     try:
         return np.array(x, dtype)
     except OverflowError:

@@ -1,8 +1,10 @@
-"""Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/reductions.py.
+# Exported from notebooks/ref_numpy_math.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: numpy. Home: ref_numpy_math. In JAX: jax/_src/numpy/reductions.py.
 
 Sums, extremes, means, quantiles and running sums. All follow one plan: choose the axes, choose the
 dtype to compute in and the one to return, hide what `where` masks, reduce, put reduced axes back.
 """
+
 from math import prod as product_of_numbers
 from typing import NamedTuple
 
@@ -11,13 +13,31 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.numpy import ufuncs
 from minijax.numpy.creation import array as array_of
-from minijax.numpy.promotion import (asarray, broadcast_to, check_arraylike, convert,
-                                     ensure_arraylike, promote_args_inexact, promote_dtypes_inexact)
+from minijax.numpy.promotion import (
+    asarray, broadcast_to, check_arraylike, convert, ensure_arraylike, promote_args_inexact,
+    promote_dtypes_inexact,
+)
 from minijax.numpy.ufuncs import check_no_out, is_complex, isnan, to_bool
 from minijax.primitives.structural import canonicalize_axis
 from minijax.rules import const
 
-# --- Axes and dtypes ---------------------------------------------------------------------------
+__all__ = [
+    "canonical_axes", "computation_dtype", "summation_dtype", "requested_dtype", "Reduction", "SUM",
+    "PROD", "MAX", "MIN", "run", "check_has_result", "mask", "reduce_any_dtype", "sum", "prod",
+    "max", "min", "amax", "amin", "ptp", "all", "any", "logical", "count_nonzero", "allclose",
+    "array_equal", "array_equiv", "mean", "count", "average", "weights_along", "var",
+    "variance_dtypes", "mean_over", "squared_distances", "std", "argmax", "argmin",
+    "place_of_extreme", "nanargmax", "nanargmin", "place_without_nan", "nansum", "nanprod",
+    "without_nan", "nanmax", "nanmin", "extreme_without_nan", "present", "nanmean", "nanvar",
+    "nanstd", "cumsum", "cumprod", "nancumsum", "nancumprod", "running", "cumulative_sum",
+    "cumulative_prod", "cumulative", "quantile", "nanquantile", "percentile", "nanpercentile",
+    "fraction_of", "median", "nanmedian", "METHODS", "quantile_by_sorting",
+    "check_quantile_request", "rows_along", "of_sorted_rows", "position_of", "between",
+    "element_at", "by_inverted_cdf",
+]
+
+
+# --- Axes and dtypes ------------------------------------------------------------------------------
 
 def canonical_axes(axis, ndim):
     """`axis`, an int, a sequence of ints or None for all, as a tuple of nonnegative ints.
@@ -57,7 +77,7 @@ def requested_dtype(dtype, fun_name):
     return None if dtype is None else dtypes.check_and_canonicalize_user_dtype(dtype, fun_name)
 
 
-# --- The plan of a reduction -------------------------------------------------------------------
+# --- The plan of a reduction ----------------------------------------------------------------------
 
 class Reduction(NamedTuple):
     """What tells one reduction from another."""
@@ -117,7 +137,7 @@ def reduce_any_dtype(r, a, axes):
     return r.reduce(a, axes)
 
 
-# --- Sums, products, extremes ------------------------------------------------------------------
+# --- Sums, products, extremes ---------------------------------------------------------------------
 
 def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None,
         promote_integers=True):
@@ -209,7 +229,7 @@ def array_equiv(a1, a2):
     return all(ufuncs.equal(a1, a2))
 
 
-# --- Means and variances -----------------------------------------------------------------------
+# --- Means and variances --------------------------------------------------------------------------
 
 def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     """The mean over `axis` of the elements where `where` holds; NaN of none."""
@@ -311,7 +331,7 @@ def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
                         correction=correction))
 
 
-# --- Places of extremes ------------------------------------------------------------------------
+# --- Places of extremes ---------------------------------------------------------------------------
 
 def argmax(a, axis=None, out=None, keepdims=None):
     """The index of the first largest element along `axis`, or in the flattened array.
@@ -360,7 +380,7 @@ def place_without_nan(find, fun_name, replacement, a, axis, out, keepdims):
     return ufuncs.where(nothing, const(index, -1), index)
 
 
-# --- Reductions that skip NaN ------------------------------------------------------------------
+# --- Reductions that skip NaN ---------------------------------------------------------------------
 
 def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """As `sum`, with NaN counted as 0."""
@@ -429,7 +449,7 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=Non
     return lax.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where, mean))
 
 
-# --- Running sums and products -----------------------------------------------------------------
+# --- Running sums and products --------------------------------------------------------------------
 
 def cumsum(a, axis=None, dtype=None, out=None):
     """The sums of the elements up to each one along `axis`, or of the flattened array."""
@@ -491,7 +511,7 @@ def cumulative(fun_name, what, accumulate, identity, x, axis, dtype, include_ini
     return lax.concatenate([first, sums], axis)
 
 
-# --- Quantiles ---------------------------------------------------------------------------------
+# --- Quantiles ------------------------------------------------------------------------------------
 
 def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
              weights=None):

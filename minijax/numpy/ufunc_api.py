@@ -1,8 +1,10 @@
-"""Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/ufunc_api.py.
+# Exported from notebooks/ref_numpy_math.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: numpy. Home: ref_numpy_math. In JAX: jax/_src/numpy/ufunc_api.py.
 
 Universal functions as objects: `add(x, y)` is a call, `add.reduce(x)` a sum, `add.outer(x, y)` a
 table.
 """
+
 import numpy as np
 
 from minijax import lax
@@ -14,7 +16,14 @@ from minijax.numpy.manipulation import vectorize
 from minijax.numpy.promotion import convert, ensure_arraylike
 from minijax.primitives.structural import canonicalize_axis
 
-# --- The class ---------------------------------------------------------------------------------
+__all__ = [
+    "ufunc", "fold", "frompyfunc", "by", "by_extreme", "by_bits", "by_logic", "binary", "negative",
+    "add", "multiply", "subtract", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor",
+    "logical_and", "logical_or", "logical_xor", "logaddexp", "logaddexp2",
+]
+
+
+# --- The class ------------------------------------------------------------------------------------
 
 class ufunc:
     """An elementwise function with NumPy's methods `reduce`, `accumulate`, `at`, `outer` and
@@ -151,7 +160,7 @@ def frompyfunc(func, /, nin, nout, *, identity=None):
     return ufunc(mapped, nin, nout, identity=identity)
 
 
-# --- The ufuncs that are such objects ----------------------------------------------------------
+# --- The ufuncs that are such objects -------------------------------------------------------------
 
 def by(reduction):
     """A reduction of arrays as the `reduce` of a ufunc; those that have no dtype convert first."""
@@ -194,6 +203,8 @@ def binary(function, **methods):
 negative = ufunc(ufuncs.negative, 1, 1)
 add = binary(ufuncs.add, identity=0, reduce=by(reductions.sum), accumulate=reductions.cumsum,
              at=lambda place, b: place.add(b))
+
+
 multiply = binary(ufuncs.multiply, identity=1, reduce=by(reductions.prod),
                   accumulate=reductions.cumprod, at=lambda place, b: place.multiply(b))
 subtract = binary(ufuncs.subtract, at=lambda place, b: place.subtract(b))

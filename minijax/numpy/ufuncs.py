@@ -1,8 +1,10 @@
-"""Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/ufuncs.py.
+# Exported from notebooks/ref_numpy_math.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: numpy. Home: ref_numpy_math. In JAX: jax/_src/numpy/ufuncs.py.
 
 NumPy's elementwise functions. Each promotes its operands and then uses primitives, which neither
 promote nor broadcast. A table defines those that are one primitive; the others follow by topic.
 """
+
 import operator
 
 import numpy as np
@@ -10,12 +12,36 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.array import Array
 from minijax.core import Tracer
-from minijax.numpy.promotion import (asarray, check_arraylike, convert, ensure_arraylike,
-                                     promote_args, promote_args_inexact, promote_args_numeric,
-                                     promote_dtypes, promote_quickly, promote_shapes)
+from minijax.numpy.promotion import (
+    asarray, check_arraylike, convert, ensure_arraylike, promote_args, promote_args_inexact,
+    promote_args_numeric, promote_dtypes, promote_quickly, promote_shapes,
+)
 from minijax.rules import const
 
-# --- One primitive each ------------------------------------------------------------------------
+__all__ = [
+    "unary", "binary", "named", "exp", "exp2", "expm1", "log", "log1p", "sqrt", "cbrt",
+    "reciprocal", "square", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh",
+    "tanh", "arcsinh", "arctanh", "negative", "positive", "sign", "invert", "subtract",
+    "true_divide", "maximum", "minimum", "float_power", "nextafter", "bitwise_and", "bitwise_or",
+    "bitwise_xor", "left_shift", "equal", "not_equal", "divide", "bitwise_not", "bitwise_invert",
+    "bitwise_left_shift", "asin", "acos", "atan", "asinh", "atanh", "arctan2", "atan2",
+    "right_shift", "bitwise_right_shift", "bitwise_count", "arccosh", "acosh", "is_complex",
+    "is_float", "is_whole", "to_bool", "where", "fill", "clip", "any_complex", "fmax", "fmin",
+    "add", "multiply", "absolute", "abs", "fabs", "floor_divide", "remainder", "mod", "fmod",
+    "divmod", "float_divmod", "power", "pow", "known_exponent", "holds_integers", "EXPONENT_BITS",
+    "integer_power", "log2", "log10", "not_weak", "scaled", "logaddexp", "logaddexp2", "log_of_sum",
+    "deg2rad", "rad2deg", "radians", "degrees", "hypot", "sinc", "sinc_near_zero", "heaviside",
+    "floor", "ceil", "trunc", "rint", "round_to_even", "by_parts", "round", "around",
+    "round_to_decimals", "check_no_out", "comparison", "greater", "greater_equal", "less",
+    "less_equal", "logical", "logical_and", "logical_or", "logical_xor", "logical_not", "isnan",
+    "isfinite", "isinf", "isposinf", "isneginf", "is_infinity", "equals_constant", "iscomplex",
+    "isreal", "isclose", "nan_to_num", "real", "imag", "conjugate", "conj", "angle", "gcd",
+    "euclid_steps", "is_known_zero", "lcm", "promote_integers", "signbit", "bits_of", "copysign",
+    "modf", "ldexp", "power_of_two", "frexp", "exponent_of", "spacing",
+]
+
+
+# --- One primitive each ---------------------------------------------------------------------------
 
 def unary(name, function, promote, doc):
     """A ufunc of one operand: promote it, then apply a function of arrays."""
@@ -58,6 +84,8 @@ tanh = unary("tanh", lax.tanh, promote_args_inexact, "The hyperbolic tangent, el
 arcsinh = unary("arcsinh", lax.asinh, promote_args_inexact, "The inverse of sinh, elementwise.")
 arctanh = unary("arctanh", lax.atanh, promote_args_inexact, "The inverse of tanh, elementwise.")
 negative = unary("negative", lax.neg, promote_args, "-x, elementwise.")
+
+
 positive = unary("positive", asarray, promote_args, "x itself, as an array.")
 sign = unary("sign", lax.sign, promote_args, "-1, 0 or 1; for complex x the number x / |x|.")
 invert = unary("invert", lax.bitwise_not, promote_args, "All bits flipped; not, for bools.")
@@ -124,7 +152,8 @@ def arccosh(x, /):
 
 acosh = arccosh
 
-# --- Kinds of dtype ----------------------------------------------------------------------------
+
+# --- Kinds of dtype -------------------------------------------------------------------------------
 
 def is_complex(x):
     return dtypes.issubdtype(x.dtype, np.complexfloating)
@@ -143,7 +172,7 @@ def to_bool(x):
     return x if x.dtype == bool else lax.ne(x, const(x, 0))
 
 
-# --- Choosing ----------------------------------------------------------------------------------
+# --- Choosing -------------------------------------------------------------------------------------
 
 def where(condition, x, y):
     """Elements of x where the condition holds, else of y: `where` with three arguments."""
@@ -189,7 +218,7 @@ def fmin(x1, x2):
     return where(logical_or(less(x1, x2), isnan(x2)), x1, x2)
 
 
-# --- Arithmetic that depends on the dtype ------------------------------------------------------
+# --- Arithmetic that depends on the dtype ---------------------------------------------------------
 
 def add(x, y, /):
     """x + y, elementwise; for bools, or."""
@@ -277,7 +306,7 @@ def float_divmod(x1, x2):
     return lax.round(quotient), rest
 
 
-# --- Powers ------------------------------------------------------------------------------------
+# --- Powers ---------------------------------------------------------------------------------------
 
 def power(x1, x2, /):
     """x1 to the power x2, elementwise.
@@ -330,7 +359,7 @@ def integer_power(x, y):
     return out
 
 
-# --- Logarithms, angles and other real functions -----------------------------------------------
+# --- Logarithms, angles and other real functions --------------------------------------------------
 
 def log2(x, /):
     """The logarithm to base 2, elementwise."""
@@ -431,7 +460,7 @@ def heaviside(x1, x2, /):
     return where(lax.lt(x1, zero), zero, where(lax.gt(x1, zero), one, at_zero))
 
 
-# --- Rounding ----------------------------------------------------------------------------------
+# --- Rounding -------------------------------------------------------------------------------------
 
 def floor(x, /):
     """The largest whole number ≤ x, elementwise; integers keep their dtype."""
@@ -504,7 +533,7 @@ def check_no_out(fun_name, out):
         raise NotImplementedError(f"The 'out' argument to jnp.{fun_name} is not supported.")
 
 
-# --- Comparisons and logic ---------------------------------------------------------------------
+# --- Comparisons and logic ------------------------------------------------------------------------
 
 def comparison(name, compare, doc):
     """A comparison that orders complex numbers by real parts first, then by imaginary ones."""
@@ -590,7 +619,7 @@ def isreal(x):
     return equals_constant(imag(x), 0)
 
 
-# --- Closeness ---------------------------------------------------------------------------------
+# --- Closeness ------------------------------------------------------------------------------------
 
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether |a - b| ≤ atol + rtol |b|, elementwise; infinities are close to themselves only."""
@@ -620,7 +649,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     return x
 
 
-# --- Complex numbers ---------------------------------------------------------------------------
+# --- Complex numbers ------------------------------------------------------------------------------
 
 def real(val, /):
     """The real part, elementwise; a real `val` itself."""
@@ -653,7 +682,7 @@ def angle(z, deg=False):
     return rad2deg(out) if deg else out
 
 
-# --- Integers ----------------------------------------------------------------------------------
+# --- Integers -------------------------------------------------------------------------------------
 
 def gcd(x1, x2):
     """The greatest common divisor, elementwise, not negative; gcd(0, 0) = 0."""
@@ -694,7 +723,7 @@ def promote_integers(fun_name, *args):
     return [fill(x, shape) for x in promote_shapes(fun_name, *arrays)]
 
 
-# --- The parts of a floating-point number ------------------------------------------------------
+# --- The parts of a floating-point number ---------------------------------------------------------
 
 def signbit(x, /):
     """Whether the sign bit is set, elementwise: true of -0.0 too."""

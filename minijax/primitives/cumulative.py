@@ -1,7 +1,9 @@
+# Exported from notebooks/ref_reductions.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: primitives. Home: ref_reductions. In JAX: jax/_src/lax/control_flow/loops.py.
 
 Running sums, products and extremes along one axis, from the front or (reverse) from the back.
 """
+
 import operator
 
 import numpy as np
@@ -9,16 +11,26 @@ import numpy as np
 from minijax.avals import typeof
 from minijax.core import Primitive
 from minijax.loop_ir import lower_call
-from minijax.primitives.elementwise import (FLOAT, NUMERIC, add, eq, exp, full_like, is_finite, mul,
-                                            select, share_of_choice, sub, zeros_like)
-from minijax.primitives.elementwise import max as maximum
-from minijax.primitives.elementwise import min as minimum
+from minijax.primitives.elementwise import (
+    FLOAT, NUMERIC, add, eq, exp, full_like, is_finite, max as maximum, min as minimum, mul, select,
+    share_of_choice, sub, zeros_like,
+)
 from minijax.primitives.reductions import is_narrow
 from minijax.primitives.structural import concatenate, pad, rev, slice_in_dim
-from minijax.rules import (Zero, check_dtypes, const, def_batch_along, def_checked_impl,
-                           def_not_linear, deflinear, is_zero)
+from minijax.rules import (
+    Zero, check_dtypes, const, def_batch_along, def_checked_impl, def_not_linear, deflinear,
+    is_zero,
+)
 
-# --- What they share ---------------------------------------------------------------------------
+__all__ = [
+    "def_cumulative_aval", "accumulate", "scan_pairs", "interleave", "def_jvp_by_scan",
+    "primal_and_tangent", "cumsum_p", "cumsum", "cumprod_p", "cumprod", "product_rule", "choice_by",
+    "cummax_p", "cummax", "cummin_p", "cummin", "cumlogsumexp_p", "cumlogsumexp",
+    "recurrence_terms", "exp_of_difference", "compose_recurrences",
+]
+
+
+# --- What they share ------------------------------------------------------------------------------
 
 def def_cumulative_aval(primitive, accepts):
     """The operand's type; the axis is not negative and in bounds."""
@@ -41,7 +53,7 @@ def accumulate(ufunc):
     return function
 
 
-# --- Their derivatives -------------------------------------------------------------------------
+# --- Their derivatives ----------------------------------------------------------------------------
 
 def scan_pairs(combine, pair, axis):
     """All prefixes x₀, x₀∘x₁, x₀∘x₁∘x₂, … along an axis, for an associative ∘ on pairs of arrays.
@@ -88,7 +100,7 @@ def primal_and_tangent(x, t, out, axis):
     return [x, t]
 
 
-# --- Sums and products -------------------------------------------------------------------------
+# --- Running sums and products --------------------------------------------------------------------
 
 cumsum_p = Primitive("cumsum")
 
@@ -121,7 +133,7 @@ def_batch_along(cumprod_p, "axis")
 lower_call(cumprod_p)
 
 
-# --- Extremes ----------------------------------------------------------------------------------
+# --- Running extremes -----------------------------------------------------------------------------
 
 def choice_by(function):
     """Pairs of x and its tangent combined by max or min; operands that tie give half each."""
@@ -161,7 +173,7 @@ def_batch_along(cummin_p, "axis")
 lower_call(cummin_p)
 
 
-# --- Logarithms of sums of exponentials --------------------------------------------------------
+# --- Logarithms of sums of exponentials -----------------------------------------------------------
 
 cumlogsumexp_p = Primitive("cumlogsumexp")
 

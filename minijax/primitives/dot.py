@@ -217,7 +217,8 @@ def dot_general_batch(axis, vals, dims, *, dimension_numbers, **params):
 @dot_general_p.def_lowering
 def dot_general_lowering(ctx, lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
     out, = ctx.avals_out
-    if out.dtype.kind != "f" or not ctx.is_native() or lhs.dtype != out.dtype or rhs.dtype != out.dtype:
+    dtypes_differ = lhs.dtype != out.dtype or rhs.dtype != out.dtype
+    if out.dtype.kind != "f" or not ctx.is_native() or dtypes_differ:
         return library_step(ctx, lhs, rhs, dimension_numbers=dimension_numbers, precision=precision,
                             preferred_element_type=preferred_element_type)
     product = matrix_product(dimension_numbers, ctx.avals_in[0].ndim, ctx.avals_in[1].ndim)
@@ -225,7 +226,7 @@ def dot_general_lowering(ctx, lhs, rhs, *, dimension_numbers, precision, preferr
 
 
 def matrix_product(numbers, lhs_ndim, rhs_ndim):
-    """A function of two arrays for these dimension numbers, with as little to do per call as possible."""
+    """A function of two arrays for these dimension numbers, with little to do at each call."""
     if numbers == MATMUL and lhs_ndim == rhs_ndim == 2:
         return np.matmul
     if numbers[1] == ((), ()) and lhs_ndim == rhs_ndim == 2 and len(numbers[0][0]) == 1:

@@ -1,8 +1,10 @@
+# Exported from notebooks/ref_elementwise.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: primitives. Home: ref_elementwise. In JAX: jax/_src/lax/lax.py, special.py.
 
 The operations that work on each element by itself. Each is one block: name, function, impl,
 abstract_eval, jvp, transpose, batch. Operands have one dtype and one shape, or are scalars.
 """
+
 import enum
 import functools
 
@@ -12,17 +14,52 @@ from minijax import dtypes, loop_ir
 from minijax.array import Array, as_array
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive, Tracer
-from minijax.loop_ir import (Op, const_like, elementwise_step, library_step, lower_call,
-                             lower_elementwise, op)
+from minijax.loop_ir import (
+    Op, const_like, elementwise_step, library_step, lower_call, lower_elementwise, op,
+)
 from minijax.primitives.special import scipy_special
-from minijax.rules import (Zero, broadcast_to, check_dtypes, const, def_elementwise_aval,
-                           def_elementwise_impl, def_checked_impl, def_no_derivative,
-                           def_not_linear, def_transpose_per_operand, defbilinear,
-                           defbroadcasting, defjvp,
-                           defjvp_with_result, deflinear, defvectorized, elementwise_shape,
-                           full_like_aval, is_undefined_primal, is_zero, moveaxis)
+from minijax.rules import (
+    Zero, broadcast_to, check_dtypes, const, def_checked_impl, def_elementwise_aval,
+    def_elementwise_impl, def_no_derivative, def_not_linear, def_transpose_per_operand, defbilinear,
+    defbroadcasting, defjvp, defjvp_with_result, deflinear, defvectorized, elementwise_shape,
+    full_like_aval, is_undefined_primal, is_zero, moveaxis,
+)
 
-# --- Dtypes that primitives accept -------------------------------------------------------------
+__all__ = [
+    "FLOAT", "INEXACT", "INTEGER", "REAL", "NUMERIC", "BOOL_OR_INTEGER", "ORDERED", "ANY",
+    "is_kind", "is_complex", "full_like", "zeros_like", "nonzero", "neg_p", "neg", "add_p", "add",
+    "add_any_p", "add_any", "sub_p", "sub", "mul_p", "mul", "div_p", "div", "divide",
+    "divide_integers", "rem_p", "rem", "remainder", "max_p", "max", "min_p", "min",
+    "share_of_choice", "abs_p", "abs", "abs_tangent", "real_dtype", "sign_p", "sign", "square_p",
+    "square", "integer_pow_p", "integer_pow", "reciprocal", "power_by_squaring", "integer_pow_aval",
+    "scalar_power", "integer_pow_tangent", "to_bool", "eq_p", "eq", "ne_p", "ne", "lt_p", "lt",
+    "le_p", "le", "gt_p", "gt", "ge_p", "ge", "is_finite_p", "is_finite", "select_n_p", "select_n",
+    "select", "select_case", "select_n_aval", "select_n_jvp", "select_n_transpose", "chosen",
+    "select_scalar", "clamp_p", "clamp", "clamp_aval", "where_or_zero", "unsigned", "not_p",
+    "bitwise_not", "and_p", "bitwise_and", "or_p", "bitwise_or", "xor_p", "bitwise_xor",
+    "shift_left_p", "shift_left", "shift_right_arithmetic_p", "shift_right_arithmetic",
+    "arithmetic_shift", "shift_right_logical_p", "shift_right_logical", "logical_shift",
+    "population_count_p", "population_count", "count_ones", "clz_p", "clz", "count_leading_zeros",
+    "exp_p", "exp", "exp2_p", "exp2", "expm1_p", "expm1", "log_p", "log", "log1p_p", "log1p",
+    "logistic_p", "logistic", "pow_p", "pow", "pow_aval", "pow_base_tangent",
+    "elementwise_shape_of", "sqrt_p", "sqrt", "rsqrt_p", "rsqrt", "cbrt_p", "cbrt", "sin_p", "sin",
+    "cos_p", "cos", "tan_p", "tan", "asin_p", "asin", "acos_p", "acos", "atan_p", "atan", "atan2_p",
+    "atan2", "sinh_p", "sinh", "cosh_p", "cosh", "tanh_p", "tanh", "asinh_p", "asinh", "acosh_p",
+    "acosh", "atanh_p", "atanh", "erf_p", "erf", "erfc_p", "erfc", "erf_inv_p", "erf_inv",
+    "inverse_of_erf", "lgamma_p", "lgamma", "log_abs_gamma", "digamma_p", "digamma",
+    "digamma_or_nan", "polygamma_p", "polygamma", "no_derivative_by_order", "floor_p", "floor",
+    "ceil_p", "ceil", "RoundingMethod", "round_p", "round", "round_to_nearest", "ROUNDINGS",
+    "nextafter_p", "nextafter", "reduce_precision_p", "reduce_precision", "round_to_precision",
+    "reduce_precision_aval", "complex_dtype", "real_p", "real", "imag_p", "imag", "complex_p",
+    "complex", "from_parts", "conj_p", "conj", "conjugate", "convert_element_type_p",
+    "convert_element_type", "convert", "float_to_integer", "integer_bounds", "convert_aval",
+    "convert_jvp", "convert_transpose", "bitcast_convert_type_p", "bitcast_convert_type",
+    "reinterpret", "bitcast_shape", "bitcast_aval", "bitcast_batch", "bitcast_lowering", "copy_p",
+    "copy",
+]
+
+
+# --- Dtypes that primitives accept ----------------------------------------------------------------
 
 FLOAT = (np.floating,)
 INEXACT = (np.inexact,)
@@ -42,7 +79,7 @@ def is_complex(x):
     return dtypes.issubdtype(typeof(x).dtype, np.complexfloating)
 
 
-# --- Constants of an operand's type ------------------------------------------------------------
+# --- Constants of an operand's type ---------------------------------------------------------------
 
 def full_like(x, value):
     return full_like_aval(typeof(x), value)
@@ -57,7 +94,7 @@ def nonzero(x):
     return select(eq(x, const(x, 0)), full_like(x, 1), x)
 
 
-# --- Arithmetic --------------------------------------------------------------------------------
+# --- Arithmetic -----------------------------------------------------------------------------------
 
 neg_p = Primitive("neg")
 
@@ -309,7 +346,7 @@ def integer_pow_tangent(t, x, y):
     return mul(t, mul(const(x, y), x if y == 2 else integer_pow(x, y - 1)))
 
 
-# --- Comparisons -------------------------------------------------------------------------------
+# --- Comparisons ----------------------------------------------------------------------------------
 
 def to_bool(dtype):
     return np.bool_
@@ -406,7 +443,7 @@ defvectorized(is_finite_p)
 lower_elementwise(is_finite_p, "is_finite")
 
 
-# --- Choices -----------------------------------------------------------------------------------
+# --- Choices --------------------------------------------------------------------------------------
 
 select_n_p = Primitive("select_n")
 
@@ -510,7 +547,7 @@ defbroadcasting(clamp_p, full=[1])                     # the bounds may be scala
 lower_elementwise(clamp_p, lambda lower, x, upper: op("min", op("max", lower, x), upper))
 
 
-# --- Bits --------------------------------------------------------------------------------------
+# --- Bits -----------------------------------------------------------------------------------------
 
 def unsigned(x):
     """The same bits as unsigned integers."""
@@ -654,7 +691,7 @@ defvectorized(clz_p)
 lower_elementwise(clz_p, "clz")
 
 
-# --- Exponentials and logarithms ---------------------------------------------------------------
+# --- Exponentials and logarithms ------------------------------------------------------------------
 
 exp_p = Primitive("exp")
 
@@ -741,7 +778,7 @@ defvectorized(logistic_p)
 lower_elementwise(logistic_p, "logistic")
 
 
-# --- Powers and roots --------------------------------------------------------------------------
+# --- Powers and roots -----------------------------------------------------------------------------
 
 pow_p = Primitive("pow")
 
@@ -819,7 +856,7 @@ defvectorized(cbrt_p)
 lower_elementwise(cbrt_p, "cbrt")
 
 
-# --- Trigonometric functions -------------------------------------------------------------------
+# --- Trigonometric functions ----------------------------------------------------------------------
 
 sin_p = Primitive("sin")
 
@@ -920,7 +957,7 @@ defbroadcasting(atan2_p)
 lower_elementwise(atan2_p, "atan2")
 
 
-# --- Hyperbolic functions ----------------------------------------------------------------------
+# --- Hyperbolic functions -------------------------------------------------------------------------
 
 sinh_p = Primitive("sinh")
 
@@ -1008,7 +1045,7 @@ defvectorized(atanh_p)
 lower_elementwise(atanh_p, "atanh")
 
 
-# --- Special functions -------------------------------------------------------------------------
+# --- Special functions ----------------------------------------------------------------------------
 
 erf_p = Primitive("erf")
 
@@ -1109,7 +1146,7 @@ defbroadcasting(polygamma_p)
 lower_call(polygamma_p)
 
 
-# --- Rounding and neighbours -------------------------------------------------------------------
+# --- Rounding and neighbours ----------------------------------------------------------------------
 
 floor_p = Primitive("floor")
 
@@ -1210,7 +1247,7 @@ defvectorized(reduce_precision_p)
 lower_call(reduce_precision_p)
 
 
-# --- Complex numbers ---------------------------------------------------------------------------
+# --- Complex numbers ------------------------------------------------------------------------------
 
 def complex_dtype(dtype):
     return np.result_type(dtype, np.complex64)
@@ -1279,7 +1316,7 @@ defvectorized(conj_p)
 lower_call(conj_p)
 
 
-# --- Conversions -------------------------------------------------------------------------------
+# --- Conversions ----------------------------------------------------------------------------------
 
 convert_element_type_p = Primitive("convert_element_type")
 

@@ -1,9 +1,11 @@
+# Exported from notebooks/ref_indexing.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: primitives. Home: ref_indexing. In JAX: jax/_src/lax/slicing.py.
 
 Reading and writing at places known only at run time. `gather` reads windows of an array, `scatter`
 and its kin write them, and each is the transpose of the other; every NumPy-style index becomes one
 of them. `dynamic_slice` and `dynamic_update_slice` are the special case of a single window.
 """
+
 import builtins
 import operator
 from enum import Enum, auto
@@ -17,20 +19,48 @@ from minijax import dtypes
 from minijax.array import Array
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive
-from minijax.loop_ir import (ZERO, Axis, Buffer, Const, Load, Store, axis_index, body_of,
-                             dynamic_index, elementwise_step, flat_index, guard_of, guarded,
-                             library_step, lower_call, read, row_major, store_part, view_step)
-from minijax.primitives.elementwise import (add, convert_element_type, div, eq, lt, mul, neg, rem,
-                                            select_n)
-from minijax.primitives.structural import (asarray, broadcast_in_dim, canonicalize_axis,
-                                           canonicalize_shape, concatenate, expand_dims, full,
-                                           full_like, index_in_dim, invert, iota, reshape, squeeze,
-                                           zeros_like)
-from minijax.rules import (Zero, batch_axis_first, def_checked_impl, def_transpose_per_operand,
-                           defjvp, deflinear_jointly, full_like_aval, instantiate_zeros,
-                           is_undefined_primal, is_zero, not_mapped, shape_of, shift_axes)
+from minijax.loop_ir import (
+    Axis, Buffer, Const, Load, Store, ZERO, axis_index, body_of, dynamic_index, elementwise_step,
+    flat_index, guard_of, guarded, library_step, lower_call, read, row_major, store_part, view_step,
+)
+from minijax.primitives.elementwise import (
+    add, convert_element_type, div, eq, lt, mul, neg, rem, select_n,
+)
+from minijax.primitives.structural import (
+    asarray, broadcast_in_dim, canonicalize_axis, canonicalize_shape, concatenate, expand_dims,
+    full, full_like, index_in_dim, invert, iota, reshape, squeeze, zeros_like,
+)
+from minijax.rules import (
+    Zero, batch_axis_first, def_checked_impl, def_transpose_per_operand, defjvp, deflinear_jointly,
+    full_like_aval, instantiate_zeros, is_undefined_primal, is_zero, not_mapped, shape_of,
+    shift_axes,
+)
 
-# --- How an access is described ----------------------------------------------------------------
+__all__ = [
+    "GatherDimensionNumbers", "ScatterDimensionNumbers", "GatherScatterMode", "as_gather",
+    "as_scatter", "check_access", "check_sizes", "check_integer_indices", "window_starts",
+    "as_int64", "windows_inside", "move_inside", "read_windows", "window_index", "write_windows",
+    "batch_axes_first", "gather_p", "gather", "default_fill_value", "gather_impl", "window_axes",
+    "gather_abstract_eval", "zero_fill", "gather_transpose", "gather_batch", "gather_lowering",
+    "add_batch_axis", "bind_scatter", "scatter_impl", "update_sizes", "scatter_abstract_eval",
+    "scatter_batch", "def_scatter", "gather_as_scattered", "scatter_add_p", "scatter_add",
+    "scatter_sub_p", "scatter_sub", "scatter_p", "scatter", "scatter_jvp",
+    "scatter_tangent_of_winners", "update_numbers", "batch_layout", "scatter_transpose_operand",
+    "scatter_transpose_updates", "check_unique", "scatter_mul_p", "scatter_mul",
+    "scatter_mul_jvp_updates", "scatter_mul_transpose_updates", "scatter_extremal_jvp",
+    "scatter_min_p", "scatter_min", "scatter_max_p", "scatter_max", "dynamic_slice_p",
+    "dynamic_slice", "dynamic_starts", "dynamic_start", "clamped_slices", "check_starts",
+    "dynamic_slice_abstract_eval", "dynamic_slice_jvp", "dynamic_slice_transpose",
+    "dynamic_slice_batch", "dynamic_slice_lowering", "dynamic_begins", "whole_start", "join_starts",
+    "dynamic_update_slice_p", "dynamic_update_slice", "dynamic_update_slice_impl",
+    "dynamic_update_slice_abstract_eval", "dynamic_update_slice_transpose",
+    "dynamic_update_slice_batch", "dynamic_update_slice_lowering", "starts_along",
+    "dynamic_slice_in_dim", "dynamic_index_in_dim", "dynamic_update_slice_in_dim",
+    "dynamic_update_index_in_dim", "index_take", "wrap_index",
+]
+
+
+# --- How an access is described -------------------------------------------------------------------
 
 class GatherDimensionNumbers(NamedTuple):
     """How the axes of a gather's operand, indices and result relate.
@@ -96,7 +126,7 @@ def as_scatter(numbers):
     return ScatterDimensionNumbers(*numbers)
 
 
-# --- Checks ------------------------------------------------------------------------------------
+# --- Checks ---------------------------------------------------------------------------------------
 
 def check_access(name, shape, indices, numbers, sizes, window_ndim):
     """Raise TypeError unless dimension numbers and window sizes fit operand and indices."""
@@ -143,7 +173,8 @@ def check_integer_indices(name, indices):
         raise TypeError(f"{name} indices need a last axis of index components, got a scalar")
 
 
-# --- Windows -----------------------------------------------------------------------------------
+# --- Windows --------------------------------------------------------------------------------------
+
 # Read or written, S windows of an array are an array of shape (S, *sizes), one size for each of the
 # array's axes, and where they start is a dict: axis -> vector of S numbers.
 
@@ -211,7 +242,7 @@ def batch_axes_first(ndim, window_dims):
     return [*(d for d in range(ndim) if d not in window_dims), *window_dims]
 
 
-# --- gather ------------------------------------------------------------------------------------
+# --- gather ---------------------------------------------------------------------------------------
 
 gather_p = Primitive("gather")
 
@@ -358,7 +389,7 @@ def add_batch_axis(numbers, operand_mapped, indices_mapped):
     return type(numbers)(window_dims, collapsed, index_map, batching, indices_batching)
 
 
-# --- scatter and its kin -----------------------------------------------------------------------
+# --- scatter and its kin --------------------------------------------------------------------------
 
 def bind_scatter(primitive, operand, indices, updates, dimension_numbers, indices_are_sorted,
                  unique_indices, mode):
@@ -437,7 +468,7 @@ def gather_as_scattered(x, indices, updates, *, dimension_numbers, mode, unique_
                   unique_indices=unique_indices, indices_are_sorted=indices_are_sorted)
 
 
-# --- scatter_add -------------------------------------------------------------------------------
+# --- scatter_add ----------------------------------------------------------------------------------
 
 scatter_add_p = Primitive("scatter-add")
 
@@ -458,7 +489,7 @@ def_transpose_per_operand(
 lower_call(scatter_add_p)
 
 
-# --- scatter_sub -------------------------------------------------------------------------------
+# --- scatter_sub ----------------------------------------------------------------------------------
 
 scatter_sub_p = Primitive("scatter-sub")
 
@@ -480,7 +511,7 @@ def_transpose_per_operand(
 lower_call(scatter_sub_p)
 
 
-# --- scatter -----------------------------------------------------------------------------------
+# --- scatter --------------------------------------------------------------------------------------
 
 scatter_p = Primitive("scatter")
 
@@ -551,7 +582,7 @@ def_transpose_per_operand(scatter_p, scatter_transpose_operand, None, scatter_tr
 lower_call(scatter_p)
 
 
-# --- scatter_mul -------------------------------------------------------------------------------
+# --- scatter_mul ----------------------------------------------------------------------------------
 
 scatter_mul_p = Primitive("scatter-mul")
 
@@ -586,7 +617,7 @@ def_transpose_per_operand(scatter_mul_p, lambda ct, x, indices, updates, **param
 lower_call(scatter_mul_p)
 
 
-# --- scatter_min, scatter_max ------------------------------------------------------------------
+# --- scatter_min, scatter_max ---------------------------------------------------------------------
 
 def scatter_extremal_jvp(primitive, primals, tangents, **params):
     """Of all values that equal the extreme one, operand's or updates', the mean of the tangents."""
@@ -637,7 +668,7 @@ scatter_max_p.def_impossible("transpose", "it is linear in no operand")
 lower_call(scatter_max_p)
 
 
-# --- dynamic_slice -----------------------------------------------------------------------------
+# --- dynamic_slice --------------------------------------------------------------------------------
 
 dynamic_slice_p = Primitive("dynamic_slice")
 
@@ -764,7 +795,7 @@ def join_starts(axis, starts, dims):
     return concatenate(columns, 1)
 
 
-# --- dynamic_update_slice ----------------------------------------------------------------------
+# --- dynamic_update_slice -------------------------------------------------------------------------
 
 dynamic_update_slice_p = Primitive("dynamic_update_slice")
 
@@ -833,7 +864,7 @@ def dynamic_update_slice_lowering(ctx, x, update, *starts):
     return out
 
 
-# --- One axis at a time ------------------------------------------------------------------------
+# --- One axis at a time ---------------------------------------------------------------------------
 
 def starts_along(axis, start_index, ndim):
     starts = [np.zeros((), dtypes.dtype(start_index))] * ndim

@@ -1,7 +1,9 @@
+# Exported from notebooks/ref_reductions.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: primitives. Home: ref_reductions. In JAX: jax/_src/lax/lax.py.
 
 Operations that take the elements along some axes together: sums, products, extremes, their places.
 """
+
 import operator
 
 import numpy as np
@@ -10,14 +12,26 @@ from minijax import dtypes
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive
 from minijax.loop_ir import lower_call, lower_reduction
-from minijax.primitives.elementwise import (ANY, BOOL_OR_INTEGER, NUMERIC, ORDERED, add,
-                                            convert_element_type, div, eq, mul)
+from minijax.primitives.elementwise import (
+    ANY, BOOL_OR_INTEGER, NUMERIC, ORDERED, add, convert_element_type, div, eq, mul,
+)
 from minijax.primitives.structural import concatenate, split, squeeze
-from minijax.rules import (Zero, broadcast, check_dtypes, def_checked_impl,
-                           def_no_derivative, def_not_linear, defjvp_with_result, deflinear,
-                           defreducer, full_like_aval, is_zero)
+from minijax.rules import (
+    Zero, broadcast, check_dtypes, def_checked_impl, def_no_derivative, def_not_linear,
+    defjvp_with_result, deflinear, defreducer, full_like_aval, is_zero,
+)
 
-# --- What reductions share ---------------------------------------------------------------------
+__all__ = [
+    "as_axes", "kept_axes", "check_axes", "def_reduction_aval", "expand", "is_narrow",
+    "accumulate_wide", "reduce_sum_p", "reduce_sum", "reduce_prod_p", "reduce_prod",
+    "reduce_prod_jvp", "product_along", "lowest", "highest", "tangent_of_chosen", "reduce_max_p",
+    "reduce_max", "maximum_over", "reduce_min_p", "reduce_min", "minimum_over", "def_place_aval",
+    "argmax_p", "argmax", "first_maximum", "argmin_p", "argmin", "first_minimum", "reduce_and_p",
+    "reduce_and", "reduce_or_p", "reduce_or", "reduce_xor_p", "reduce_xor",
+]
+
+
+# --- What reductions share ------------------------------------------------------------------------
 
 def as_axes(axes):
     return tuple(map(operator.index, axes))
@@ -63,7 +77,7 @@ def accumulate_wide(ufunc):
     return reduction
 
 
-# --- Sums and products -------------------------------------------------------------------------
+# --- Sums and products ----------------------------------------------------------------------------
 
 reduce_sum_p = Primitive("reduce_sum")
 
@@ -119,7 +133,7 @@ defreducer(reduce_prod_p)
 lower_reduction(reduce_prod_p, "mul")
 
 
-# --- Extremes ----------------------------------------------------------------------------------
+# --- Extremes -------------------------------------------------------------------------------------
 
 def lowest(dtype):
     """The identity of max: -∞ or the smallest number."""
@@ -175,7 +189,7 @@ defreducer(reduce_min_p)
 lower_reduction(reduce_min_p, "min")
 
 
-# --- Places of extremes ------------------------------------------------------------------------
+# --- Places of extremes ---------------------------------------------------------------------------
 
 def def_place_aval(primitive):
     """`index_dtype` without the one reduced axis, which may not be empty."""
@@ -225,7 +239,7 @@ defreducer(argmin_p)
 lower_call(argmin_p)
 
 
-# --- Logical reductions ------------------------------------------------------------------------
+# --- Logical reductions ---------------------------------------------------------------------------
 
 reduce_and_p = Primitive("reduce_and")
 

@@ -1,8 +1,10 @@
+# Exported from notebooks/ref_sorting.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: primitives. Home: ref_reductions. In JAX: jax/_src/lax/lax.py.
 
 Sorting along an axis, by one key or several, and the largest elements. A derivative of something
 sorted is the same rearrangement of the tangents, so these stand above indexing.
 """
+
 import operator
 
 import numpy as np
@@ -15,10 +17,17 @@ from minijax.primitives.elementwise import ANY, ORDERED
 from minijax.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from minijax.primitives.reductions import is_narrow
 from minijax.primitives.structural import broadcasted_iota, canonicalize_axis, expand_dims
-from minijax.rules import (Zero, check_dtypes, def_batch_along, def_checked_impl, def_not_linear,
-                           is_zero)
+from minijax.rules import (
+    Zero, check_dtypes, def_batch_along, def_checked_impl, def_not_linear, is_zero,
+)
 
-# --- Taking elements along an axis -------------------------------------------------------------
+__all__ = [
+    "take_along", "sort_p", "sort", "sort_key_val", "sort_together", "sort_key", "sort_aval",
+    "sort_jvp", "top_k_p", "top_k", "largest", "ordered_integers", "top_k_aval", "top_k_jvp",
+]
+
+
+# --- Taking elements along an axis ----------------------------------------------------------------
 
 def take_along(x, indices, axis):
     """x[…, indices[…, i, …], …]: along `axis` the elements at `indices`, the other axes in step."""
@@ -31,7 +40,7 @@ def take_along(x, indices, axis):
                   mode=GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
-# --- Sorting -----------------------------------------------------------------------------------
+# --- Sorting --------------------------------------------------------------------------------------
 
 sort_p = Primitive("sort", multiple_results=True)
 
@@ -87,7 +96,7 @@ def_batch_along(sort_p, "dimension")
 lower_call(sort_p)
 
 
-# --- The largest -------------------------------------------------------------------------------
+# --- The largest ----------------------------------------------------------------------------------
 
 top_k_p = Primitive("top_k", multiple_results=True)
 

@@ -1,12 +1,18 @@
+# Exported from notebooks/ref_elementwise.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: primitives. Home: ref_elementwise. SciPy's special functions, imported late.
 
 SciPy is slow to import and most programs need none of it. This is the only place that names it for
 implementations.
 """
+
 import importlib
 
 import numpy as np
 
+__all__ = ["scipy_special"]
+
+
+# --- SciPy, late ----------------------------------------------------------------------------------
 
 def scipy_special(name):
     """SciPy's function `name`, with results of its operands' dtype; narrow floats use float32."""

@@ -363,7 +363,8 @@ defbatch_front(slice_p, lambda n, *, start_indices, limit_indices, strides: dict
     start_indices=(0, *start_indices), limit_indices=(n, *limit_indices),
     strides=None if strides is None else (1, *strides)))
 lower_view(slice_p, lambda out, shape, *, start_indices, limit_indices, strides:
-           [i * step + start for i, step, start in zip(out, steps(strides, len(shape)), start_indices)])
+           [i * step + start for i, step, start
+            in zip(out, steps(strides, len(shape)), start_indices)])
 
 
 # --- pad ------------------------------------------------------------------------------------------

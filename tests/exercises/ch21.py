@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 21: an edit (old, new, regex) of the solution, or a source."""
+"""Wrong answers to the exercises of chapter 21: edits (old, new, regex) or sources."""
 
 wrong = {
     "confusion": [

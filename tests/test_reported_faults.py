@@ -1,0 +1,148 @@
+"""Inputs on which systems of this kind have been wrong, with right answers; also jitted and batched."""
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as mnp
+
+
+def agree(f, *args, rtol=1e-6):
+    """f(library)(*args) equals JAX's, eager, jitted and under vmap over a batch of two."""
+    theirs = f(jax)(*map(jnp.asarray, args))
+    eager = f(minijax)(*map(mnp.asarray, args))
+    for ours in (eager, minijax.jit(f(minijax))(*args)):
+        compare(ours, theirs, rtol)
+    batch = [np.stack([x, x]) for x in map(np.asarray, args)]
+    compare(minijax.vmap(f(minijax))(*batch), jax.vmap(f(jax))(*batch), rtol)
+    compare(minijax.jit(minijax.vmap(f(minijax)))(*batch), jax.vmap(f(jax))(*batch), rtol)
+
+
+def compare(ours, theirs, rtol):
+    for a, b in zip(minijax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol)
+
+
+def gradient(f):
+    return lambda lib: lib.grad(lambda x: f(lib, x))
+
+
+F = np.float32
+V = np.array([1.0, -2.0, 3.0, 0.5, 2.5], F)
+
+
+@pytest.mark.parametrize("start", [-9, -2, 0, 3, 4, 99])
+def test_dynamic_slice_out_of_range(start):
+    start = np.int32(start)
+    cut = lambda lib, x, i: lib.numpy.sum(lib.lax.dynamic_slice(x, (i,), (3,)) ** 2)
+    agree(lambda lib: lambda x, i: cut(lib, x, i), V, start)
+    agree(lambda lib: lambda x, i: lib.grad(lambda x: cut(lib, x, i))(x), V, start)
+    agree(lambda lib: lambda x, i: lib.value_and_grad(lambda x: cut(lib, x, i))(x), V, start)
+
+
+def test_gradient_of_batched_dynamic_slice_lands_on_clamped_elements():
+    starts = np.array([-1, 1, 99], np.int32)
+    total = lambda lib: lambda x: lib.numpy.sum(
+        lib.vmap(lambda i: lib.lax.dynamic_slice(x, (i,), (2,)))(starts) * 2.0)
+    compare(minijax.grad(total(minijax))(V), jax.grad(total(jax))(V), 1e-6)
+
+
+def test_vmap_of_grad_where_the_branch_not_taken_is_nan():
+    f = lambda lib, x: lib.numpy.where(x > 0, lib.numpy.sqrt(lib.numpy.where(x > 0, x, 1.0)), 0.0)
+    agree(gradient(f), F(0.0))
+    agree(gradient(f), F(-1.0))
+
+
+@pytest.mark.parametrize("x", [[-np.inf, -np.inf], [0.0, -np.inf], [1e30, 1e30], [np.inf, 0.0]])
+def test_logsumexp_and_its_gradient(x):
+    x = np.array(x, F)
+    agree(lambda lib: lambda x: lib.nn.logsumexp(x), x)
+    if np.isfinite(x).all():
+        agree(gradient(lambda lib, x: lib.nn.logsumexp(x)), x)
+
+
+def test_masked_mean():
+    mask = np.array([True, False])
+    f = lambda lib, x: lib.numpy.mean(x, where=mask)
+    x = np.array([0.0, 100.0], F)
+    agree(gradient(f), x)
+    np.testing.assert_array_equal(minijax.grad(lambda x: f(minijax, x))(x), [1.0, 0.0])
+
+
+@pytest.mark.parametrize("f, x, slope", [
+    (lambda lib, x: lib.nn.sigmoid(x), -200.0, 0.0),
+    (lambda lib, x: lib.nn.elu(x), 200.0, 1.0),
+    (lambda lib, x: lib.numpy.sinc(x), 0.0, 0.0),
+    (lambda lib, x: lib.nn.relu(x), 0.0, 0.0),
+    (lambda lib, x: lib.nn.softplus(x), -200.0, 0.0),
+    (lambda lib, x: lib.numpy.maximum(x, 0.0), 0.0, 0.5),
+    (lambda lib, x: lib.numpy.minimum(x, 0.0), 0.0, 0.5),
+    (lambda lib, x: lib.numpy.abs(x), 0.0, None),
+    (lambda lib, x: lib.numpy.sign(x), 0.0, 0.0),
+    (lambda lib, x: lib.numpy.clip(x, 0.0, 1.0), 0.0, None),
+    (lambda lib, x: lib.numpy.tanh(x), 100.0, 0.0),
+    (lambda lib, x: lib.numpy.logaddexp(x, x), 0.0, 1.0),
+    (lambda lib, x: x ** 2, 0.0, 0.0),
+    (lambda lib, x: x ** 0.5, 4.0, 0.25),
+])
+def test_gradients_at_special_points(f, x, slope):
+    agree(gradient(f), F(x))
+    if slope is not None:
+        assert minijax.grad(lambda x: f(minijax, x))(x) == pytest.approx(slope)
+
+
+@pytest.mark.parametrize("x", [[2, 3, np.nan], [np.nan, 3, 2], [2, np.nan, 3], [-0.0, 0.0, -0.0]])
+def test_max_and_argmax_with_nan(x):
+    for name in ("max", "argmax", "min", "argmin", "sort"):
+        agree(lambda lib: getattr(lib.numpy, name), np.array(x, F))
+
+
+def test_max_with_repeated_maxima_shares_its_gradient():
+    x = np.array([1.0, 3.0, 3.0, 2.0], F)
+    agree(gradient(lambda lib, x: lib.numpy.max(x)), x)
+    agree(gradient(lambda lib, x: lib.numpy.sort(x)[1]), x)
+
+
+def test_tests_for_special_values_are_not_folded_away():
+    x = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0], F)
+    for name in ("isnan", "isinf", "isfinite", "signbit", "nan_to_num"):
+        agree(lambda lib: getattr(lib.numpy, name), x)
+    agree(lambda lib: lambda x: (x - x == 0, x * 0.0, x + 0.0, x / x), x)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_empty_arrays(shape):
+    x = np.zeros(shape, F)
+    agree(lambda lib: lambda x: x * 2.0, x)
+    agree(lambda lib: lambda x: (lib.numpy.sum(x, 0), lib.numpy.prod(x), lib.numpy.all(x > 0)), x)
+    agree(lambda lib: lambda x: lib.numpy.concatenate([x, x]), x)
+    agree(lambda lib: lambda x: lib.grad(lambda x: lib.numpy.sum(lib.numpy.sin(x)))(x), x)
+    for lib in (minijax, jax):
+        with pytest.raises(ValueError):
+            lib.numpy.max(x)
+
+
+def test_integer_arithmetic_wraps_and_never_traps():
+    smallest = np.iinfo(np.int32).min
+    x = np.array([smallest, -7, 7, 2147483647], np.int32)
+    y = np.array([-1, 0, -2, 0], np.int32)
+    for name in ("floor_divide", "remainder", "fmod", "left_shift", "right_shift", "add", "multiply"):
+        agree(lambda lib: getattr(lib.numpy, name), x, y)
+    agree(lambda lib: lib.lax.div, x, y)
+    agree(lambda lib: lib.lax.rem, x, y)
+    agree(lambda lib: lambda x: (-x, abs(x)), x)
+
+
+def test_floats_become_integers_by_saturation():
+    x = np.array([np.nan, np.inf, -np.inf, 1e20, -1e20, 3.7, -3.7], F)
+    for dtype in ("int32", "uint8", "int8"):
+        agree(lambda lib: lambda x: x.astype(dtype), x)
+
+
+def test_no_warning_for_what_ieee_defines(recwarn):
+    x = mnp.asarray(np.array([0.0, -1.0, np.inf], F))
+    for f in (lambda x: 1.0 / x, mnp.log, mnp.sqrt, lambda x: x - x, lambda x: x * 1e38 * 1e38):
+        f(x), minijax.jit(f)(x)
+    assert not recwarn.list
