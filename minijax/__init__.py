@@ -1,15 +1,30 @@
+# Exported from notebooks/ref_package.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: what a user imports. Home: ref_package. In JAX: jax/__init__.py.
 
 `import minijax as jax` and `import minijax.numpy as jnp`: ordinary JAX programs run on the CPU.
 """
-from minijax import errors, lax, nn, numpy, tree, tree_util, dtypes, core
-from minijax.api import (ShapeDtypeStruct, block_until_ready, device_get, device_put, eval_shape, grad,
-                         hessian, jacfwd, jacobian, jacrev, jvp, linear_transpose, linearize,
-                         make_jaxpr, value_and_grad, vjp, vmap)
+
+from minijax import core, dtypes, errors, lax, nn, numpy, tree, tree_util
+from minijax.api import (
+    ShapeDtypeStruct, block_until_ready, device_get, device_put, eval_shape, grad, hessian, jacfwd,
+    jacobian, jacrev, jvp, linear_transpose, linearize, make_jaxpr, value_and_grad, vjp, vmap,
+)
 from minijax.array import Array
 from minijax.avals import typeof
-from minijax.config import (checking_leaks, config, debug_nans, disable_jit, enable_x64,
-                            numpy_dtype_promotion)
+from minijax.config import (
+    checking_leaks, config, debug_nans, disable_jit, enable_x64, numpy_dtype_promotion,
+)
 from minijax.dispatch import clear_caches, jit
+
+__all__ = [
+    "core", "dtypes", "errors", "lax", "nn", "numpy", "tree", "tree_util", "ShapeDtypeStruct",
+    "block_until_ready", "device_get", "device_put", "eval_shape", "grad", "hessian", "jacfwd",
+    "jacobian", "jacrev", "jvp", "linear_transpose", "linearize", "make_jaxpr", "value_and_grad",
+    "vjp", "vmap", "Array", "typeof", "checking_leaks", "config", "debug_nans", "disable_jit",
+    "enable_x64", "numpy_dtype_promotion", "clear_caches", "jit",
+]
+
+
+# --- The names of minijax -------------------------------------------------------------------------
 
 __version__ = "0.1.0"

@@ -213,7 +213,7 @@ def named_like(fun, g):
     return g
 
 
-def check_grad_input(tree, label, holomorphic, allow_int):
+def check_grad_input(tree, label, holomorphic, allow_int, real_only=False):
     for path, x in tree_flatten_with_path(tree)[0]:
         where = f"grad of {label}" + (f" at {keystr(path)}" if path else "")
         dtype = typeof(check_array(x, where)).dtype
@@ -221,10 +221,10 @@ def check_grad_input(tree, label, holomorphic, allow_int):
             if not dtypes.issubdtype(dtype, np.complexfloating):
                 raise TypeError(f"{where}: with holomorphic=True inputs must be complex, got "
                             f"{dtype}")
-        elif dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(f"{where}: grad requires real inputs, got {dtype}; for complex "
-                            "functions use holomorphic=True, or vjp directly")
-        elif not dtypes.issubdtype(dtype, np.floating) and not allow_int:
+        elif real_only and dtypes.issubdtype(dtype, np.complexfloating):
+            raise TypeError(f"{where}: jacfwd requires real inputs, got {dtype}; for complex "
+                            "functions use holomorphic=True, or jvp directly")
+        elif not dtypes.issubdtype(dtype, np.inexact) and not allow_int:
             raise TypeError(f"{where}: grad requires real- or complex-valued inputs (a floating "
                             f"dtype), got {dtype}; write a float such as 3.0, convert with "
                             ".astype(float), or choose other argnums")
@@ -239,13 +239,17 @@ def check_scalar_output(out, name, holomorphic):
     if aval.shape != ():
         raise TypeError(f"gradient only defined for scalar-output functions; {name} returned an "
                         f"array of shape {aval.shape}. Sum it, or use jacrev, jacfwd or vjp")
+    check_output_dtype("grad", aval.dtype, name, holomorphic)
+
+
+def check_output_dtype(transformation, dtype, name, holomorphic):
     if holomorphic:
-        if not dtypes.issubdtype(aval.dtype, np.complexfloating):
+        if not dtypes.issubdtype(dtype, np.complexfloating):
             raise TypeError(f"{name}: with holomorphic=True the output must be complex, got "
-                            f"{aval.dtype}")
-    elif not dtypes.issubdtype(aval.dtype, np.floating):
-        raise TypeError(f"grad requires real-valued outputs (a floating dtype), but {name} "
-                        f"returned {aval.dtype}; for complex functions use holomorphic=True")
+                            f"{dtype}")
+    elif not dtypes.issubdtype(dtype, np.floating):
+        raise TypeError(f"{transformation} requires real-valued outputs (a floating dtype), but "
+                        f"{name} returned {dtype}; for complex functions use holomorphic=True")
 
 
 # --- vmap -----------------------------------------------------------------------------------------
@@ -360,7 +364,8 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
 
 def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """The Jacobian of fun, a row at a time by vmap of vjp: best for few outputs. See `jacfwd`."""
-    return jacobian_by(rows_of_jacobian, fun, argnums, has_aux, holomorphic, allow_int)
+    return jacobian_by(partial(rows_of_jacobian, holomorphic), fun, argnums, has_aux, holomorphic,
+                       allow_int)
 
 
 jacobian = jacrev
@@ -380,7 +385,8 @@ def jacobian_by(method, fun, argnums, has_aux, holomorphic, allow_int=False):
         chosen = normalise_argnums("argnums", nums, len(args), TypeError)
         some, rebuild = split_args(args, chosen)
         for i, x in zip(chosen, some):
-            check_grad_input(x, arg_label(fun, i), holomorphic, allow_int)
+            check_grad_input(x, arg_label(fun, i), holomorphic, allow_int,
+                             real_only=method is columns_of_jacobian)
         call = named_like(fun, lambda *some: fun(*rebuild(some), **kwargs))
         jac, *aux = method(call, some, has_aux)
         if not isinstance(argnums, (tuple, list)):
@@ -413,10 +419,12 @@ def columns_of_jacobian(f, args, has_aux):
                      columns, out), *aux)
 
 
-def rows_of_jacobian(f, args, has_aux):
+def rows_of_jacobian(holomorphic, f, args, has_aux):
     leaves, in_tree = tree_flatten(tuple(args))
     out, f_vjp, *aux = vjp(f, *args, has_aux=has_aux)
     outs, out_tree = tree_flatten(out)
+    for y in outs:
+        check_output_dtype("jacrev", typeof(y).dtype, fun_name(f), holomorphic)
     basis = tree_unflatten(out_tree, standard_basis(outs))
     rows = tree_leaves(vmap(f_vjp)(basis))          # one a leaf of the arguments
     blocks = [[row_block(r, k, outs, typeof(x).shape) for r, x in zip(rows, leaves)]

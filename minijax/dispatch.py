@@ -22,9 +22,9 @@ from minijax.jaxpr import ClosedJaxpr, convert_constvars_jaxpr, eval_jaxpr
 from minijax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
 __all__ = [
-    "static_positions", "check_static", "static_key", "tagged", "Program", "leaf_key",
-    "programs_of", "JitFunction", "buffers_of", "BoundJit", "jit", "clear_caches", "Traced",
-    "Lowered", "Compiled", "check_arguments",
+    "static_positions", "check_static", "static_key", "tagged", "Program", "LEAF_TREE",
+    "plain_tree", "flatten_arguments", "leaf_key", "programs_of", "JitFunction", "buffers_of",
+    "BoundJit", "jit", "clear_caches", "Traced", "Lowered", "Compiled", "check_arguments",
 ]
 
 

@@ -20,8 +20,8 @@ from minijax.compiler.render_python import render
 from minijax.jaxpr import ClosedJaxpr
 
 __all__ = [
-    "PASSES", "run_passes", "kernel_compiler", "numba_runtime", "with_globals", "load_module",
-    "jit_is_disabled", "Executable", "constant_buffer", "compile_jaxpr",
+    "PASSES", "run_passes", "RENDERERS", "kernel_compiler", "compile_function", "with_globals",
+    "load_module", "jit_is_disabled", "Executable", "constant_buffer", "compile_jaxpr",
 ]
 
 

@@ -21,13 +21,14 @@ from minijax.compiler import runtime, vector_math
 __all__ = [
     "Memory", "MemoryModel", "DATA_OFFSET", "FLAGS_OFFSET", "CONTIGUOUS_AND_ALIGNED",
     "unbox_memory", "field", "GetItem", "SetItem", "lower_getitem", "lower_setitem", "load",
-    "names", "define", "is_float", "is_signed", "constant", "bits", "load_if", "lanes", "Lanes",
-    "define_fold", "fold_half", "numba_type", "define_conversion", "float_to_integer", "to_bool",
-    "define_bitcast", "clamp_index", "select", "compare", "is_nan_value", "maximum", "minimum",
-    "choose", "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide_int", "remainder",
-    "in_width", "shift_left", "shift_right_logical", "shift_right_arithmetic", "popcount", "clz",
-    "call", "call_libm", "define_llvm", "define_libm", "LlvmValue", "LlvmMath", "define_vector",
-    "define_trigonometric", "rsqrt", "NUMBA_DTYPES", "compile_kernel",
+    "store", "names", "emitters", "define", "is_float", "is_signed", "constant", "bits", "load_if",
+    "load_where", "lanes", "Lanes", "define_fold", "fold_lanes", "numba_type", "define_conversion",
+    "float_to_integer", "to_bool", "define_bitcast", "clamp_index", "clamp", "select", "compare",
+    "is_nan_value", "maximum", "minimum", "choose", "is_nan", "is_finite", "absolute", "sign",
+    "safe_divisor", "divide_int", "remainder", "in_width", "shift_left", "shift_right_logical",
+    "shift_right_arithmetic", "popcount", "clz", "call", "call_libm", "define_llvm", "define_libm",
+    "LlvmValue", "LlvmMath", "define_vector", "define_trigonometric", "rsqrt", "NUMBA_DTYPES",
+    "llvm_type", "compile_kernel", "compile_emitted",
 ]
 
 
@@ -595,7 +596,7 @@ def rsqrt(builder, t, x):
     return builder.fdiv(constant(x, 1.0), call(builder, "llvm.sqrt", x))
 
 
-# --- Compiling a kernel ------------------------------------------------------------------------
+# --- Compiling a kernel ---------------------------------------------------------------------------
 
 NUMBA_DTYPES = dict(bool_=types.boolean, i8=types.int8, i16=types.int16, i32=types.int32,
                     i64=types.int64, u8=types.uint8, u16=types.uint16, u32=types.uint32,

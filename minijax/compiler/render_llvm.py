@@ -1,8 +1,10 @@
-"""Layer: compiler. Home: 13_fusion. In JAX: XLA's LLVM IR emitters.
+# Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_compiler. In JAX: XLA's LLVM IR emitters.
 
 Writes a loop IR as LLVM instructions. What it computes is what `render_python` prints; but Numba's
 front end, which spends some milliseconds on each line of Python, has nothing left to do.
 """
+
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
@@ -11,13 +13,21 @@ from numba.core import cgutils, types
 from numba.np.numpy_support import from_dtype
 
 from minijax.compiler import numba_runtime
-from minijax.compiler.numba_runtime import (Memory, clamp, compare, emitters, float_to_integer,
-                                            fold_lanes, is_float, is_signed, load_where)
+from minijax.compiler.numba_runtime import (
+    Memory, clamp, compare, emitters, float_to_integer, fold_lanes, is_float, is_signed, load_where,
+)
 from minijax.compiler.render_python import FUNCTION_NAMES
-from minijax.loop_ir import (Axis, AxisValue, Const, Dynamic, InBounds, Op, Reduce, Remainder, Store,
-                             identity)
+from minijax.loop_ir import (
+    Axis, AxisValue, Const, Dynamic, InBounds, Op, Reduce, Remainder, Store, identity,
+)
 
-# --- Values ------------------------------------------------------------------------------------
+__all__ = [
+    "INT64", "int64", "llvm_constant", "ARITHMETIC", "COMPARISONS", "emit_op", "emit_conversion",
+    "NestWriter", "emit_combination", "write_nests",
+]
+
+
+# --- Values ---------------------------------------------------------------------------------------
 
 INT64 = ir.IntType(64)
 
@@ -34,7 +44,7 @@ def llvm_constant(context, value, dtype):
     return ir.Constant(kind, int(value))
 
 
-# --- Operations --------------------------------------------------------------------------------
+# --- Operations -----------------------------------------------------------------------------------
 
 ARITHMETIC = {"add": ("fadd", "add"), "sub": ("fsub", "sub"), "mul": ("fmul", "mul"),
               "div": ("fdiv", None), "and": (None, "and_"), "or": (None, "or_"),
@@ -84,7 +94,7 @@ def emit_conversion(builder, value, source, target):
     return (builder.sext if is_signed(source) else builder.zext)(value, kind)
 
 
-# --- Nests -------------------------------------------------------------------------------------
+# --- Nests ----------------------------------------------------------------------------------------
 
 class NestWriter:
     """Writes nests at the place where a builder stands."""

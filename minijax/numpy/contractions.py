@@ -1,8 +1,10 @@
-"""Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/{tensor_contractions,einsum}.py.
+# Exported from notebooks/ref_numpy_arrays.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: numpy. Home: ref_numpy_arrays. In JAX: jax/_src/numpy/{tensor_contractions,einsum}.py.
 
 Products that sum: all of them name the axes of two arrays by letters, and `contract` turns names
 into one dot_general. einsum is the same for any number of operands, two at a time.
 """
+
 import operator
 import string
 from collections import Counter
@@ -14,14 +16,25 @@ from minijax import dtypes, lax
 from minijax.core import concrete_or_error
 from minijax.numpy.creation import asarray, diagonal
 from minijax.numpy.manipulation import atleast_2d, concatenate, moveaxis, ravel, squeeze
-from minijax.numpy.promotion import (check_arraylike, convert, ensure_arraylike,
-                                     promote_args_inexact, promote_dtypes, promote_dtypes_inexact)
-from minijax.numpy.reductions import average
-from minijax.numpy.reductions import sum as reduce_sum
+from minijax.numpy.promotion import (
+    check_arraylike, convert, ensure_arraylike, promote_args_inexact, promote_dtypes,
+    promote_dtypes_inexact,
+)
+from minijax.numpy.reductions import average, sum as reduce_sum
 from minijax.numpy.ufuncs import clip, conjugate, imag, multiply, real, sqrt
 from minijax.primitives.structural import canonicalize_axis
 
-# --- Result types ------------------------------------------------------------------------------
+__all__ = [
+    "result_of", "contract", "drop_units", "without", "sum_others", "check_sizes", "arrange", "dot",
+    "matmul", "check_batch_sizes", "vdot", "conjugate_if_complex", "inner", "outer", "tensordot",
+    "paired_axes", "vecdot", "matvec", "vecmat", "kron", "cross", "components", "trace", "cov",
+    "variables", "observation_weights", "corrcoef", "einsum", "with_text", "parse_subscripts",
+    "expand_ellipsis", "names_of", "check_name_sizes", "contraction_path", "einsum_path",
+    "contract_all", "contract_some", "on_diagonals", "convert_for_sum",
+]
+
+
+# --- Result types ---------------------------------------------------------------------------------
 
 def result_of(name, operands, preferred_element_type):
     """(dtype, weak_type) of a product: the promoted one of its operands, or what was asked for."""
@@ -30,7 +43,7 @@ def result_of(name, operands, preferred_element_type):
     return dtypes.check_and_canonicalize_user_dtype(preferred_element_type, name), False
 
 
-# --- Two operands with named axes --------------------------------------------------------------
+# --- Two operands with named axes -----------------------------------------------------------------
 
 def contract(a, a_names, b, b_names, out_names, dtype, precision=None):
     """Σ a[a_names] b[b_names] over the names not in out_names; axes of size 1 broadcast.
@@ -91,7 +104,7 @@ def arrange(x, names, wanted):
     return lax.expand_dims(x, missing) if missing else x
 
 
-# --- Products of vectors and matrices ----------------------------------------------------------
+# --- Products of vectors and matrices -------------------------------------------------------------
 
 def dot(a, b, *, precision=None, preferred_element_type=None):
     """Sum over the last axis of `a` and the second to last of `b` (its only one, for a vector)."""
@@ -255,7 +268,7 @@ def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     return reduce_sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
-# --- Covariance --------------------------------------------------------------------------------
+# --- Covariance -----------------------------------------------------------------------------------
 
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
     """The covariance matrix of variables, which are rows of `m` and of `y` (columns if not rowvar).
@@ -312,7 +325,7 @@ def corrcoef(x, y=None, rowvar=True):
     return clip(c, -1, 1)
 
 
-# --- Einstein's notation -----------------------------------------------------------------------
+# --- Einstein's notation --------------------------------------------------------------------------
 
 def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None,
            preferred_element_type=None):

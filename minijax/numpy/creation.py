@@ -1,8 +1,10 @@
-"""Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/array_creation.py.
+# Exported from notebooks/ref_numpy_arrays.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: numpy. Home: ref_numpy_arrays. In JAX: jax/_src/numpy/array_creation.py.
 
 Where arrays come from: Python and NumPy values, constants, ranges, triangles and grids. A dtype
 that nobody asked for is 32-bit unless x64 is on; Python scalars make weakly typed arrays.
 """
+
 import operator
 
 import numpy as np
@@ -17,7 +19,31 @@ from minijax.numpy.ufuncs import floor, log10, power, real, sign
 from minijax.primitives.structural import canonicalize_axis, canonicalize_shape, check_shapelike
 from minijax.rules import full_like_aval
 
-# --- Constants ---------------------------------------------------------------------------------
+__all__ = [
+    "pi", "e", "inf", "nan", "euler_gamma", "newaxis", "dtype", "finfo", "iinfo", "issubdtype",
+    "isdtype", "promote_types", "result_type", "can_cast", "generic", "number", "integer",
+    "signedinteger", "unsignedinteger", "inexact", "floating", "complexfloating", "object_",
+    "character", "flexible", "ScalarMeta", "scalar_type", "bool_", "uint2", "uint4", "uint8",
+    "uint16", "uint32", "uint64", "int2", "int4", "int8", "int16", "int32", "int64",
+    "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
+    "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+    "float8_e8m0fnu", "bfloat16", "float16", "float32", "single", "float64", "double", "complex64",
+    "csingle", "complex128", "cdouble", "int_", "uint", "float_", "complex_", "array_repr",
+    "array_str", "get_printoptions", "set_printoptions", "printoptions", "save", "savez", "load",
+    "ndim", "shape", "size", "isscalar", "iterable", "iscomplexobj", "isrealobj", "array",
+    "asarray", "copy", "astype", "array_of", "from_host", "dtype_of_host", "known_dtype",
+    "array_of_list", "leaves_of", "common_dtype", "stack_nested", "frombuffer", "from_dlpack",
+    "fromiter", "fromstring", "fromfunction", "filled", "requested_dtype", "zeros", "ones", "empty",
+    "full", "broadcast_trailing", "zeros_like", "ones_like", "empty_like", "full_like",
+    "filled_like", "arange", "whole_range", "fits", "is_int", "range_bound", "linspace",
+    "evenly_spaced", "spacing_of", "move_first_axis", "logspace", "geomspace", "exact_ends", "eye",
+    "identity", "tri", "matrix_request", "column_minus_row", "tril", "triu", "keep_where", "diag",
+    "matrix_of_diagonal", "diagflat", "diagonal", "last_diagonal", "meshgrid", "along_axis",
+    "indices", "vander", "window", "bartlett", "blackman", "hamming", "hanning", "kaiser",
+]
+
+
+# --- Constants ------------------------------------------------------------------------------------
 
 pi = np.pi
 e = np.e
@@ -26,7 +52,8 @@ nan = np.nan
 euler_gamma = np.euler_gamma
 newaxis = None
 
-# --- Dtypes ------------------------------------------------------------------------------------
+
+# --- Dtypes ---------------------------------------------------------------------------------------
 
 dtype = np.dtype
 finfo = dtypes.finfo
@@ -90,6 +117,8 @@ int4 = scalar_type(dtypes.int4)
 int8 = scalar_type(np.int8)
 int16 = scalar_type(np.int16)
 int32 = scalar_type(np.int32)
+
+
 int64 = scalar_type(np.int64)
 float4_e2m1fn = scalar_type(dtypes.float4_e2m1fn)
 float6_e2m3fn = scalar_type(dtypes.float6_e2m3fn)
@@ -113,7 +142,9 @@ uint = uint64
 float_ = float64
 complex_ = complex128
 
-# --- Printing and files ------------------------------------------------------------------------
+
+# --- Printing and files ---------------------------------------------------------------------------
+
 # NumPy does these; what it reads becomes an array of ours.
 
 array_repr = np.array_repr
@@ -131,7 +162,7 @@ def load(file, *args, **kwargs):
     return asarray(out) if isinstance(out, np.ndarray) else out
 
 
-# --- Questions about a value -------------------------------------------------------------------
+# --- Questions about a value ----------------------------------------------------------------------
 
 def ndim(a):
     """The number of axes of an array or nested list."""
@@ -174,7 +205,7 @@ def isrealobj(x):
     return not iscomplexobj(x)
 
 
-# --- Arrays from values ------------------------------------------------------------------------
+# --- Arrays from values ---------------------------------------------------------------------------
 
 def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None):
     """An array of a number, array, buffer, or nested list of those, tracers included.
@@ -318,7 +349,7 @@ def fromfunction(function, shape, *, dtype=float, **kwargs):
     return function(*[arange(n, dtype=dtype) for n in shape], **kwargs)
 
 
-# --- Arrays of one number ----------------------------------------------------------------------
+# --- Arrays of one number -------------------------------------------------------------------------
 
 def filled(name, shape, value, dtype):
     shape, dtype = canonicalize_shape(shape), requested_dtype(name, dtype)
@@ -401,7 +432,7 @@ def filled_like(name, a, value, dtype, shape):
     return lax.full_like(a, value, dtype, shape)
 
 
-# --- Ranges ------------------------------------------------------------------------------------
+# --- Ranges ---------------------------------------------------------------------------------------
 
 def arange(start, stop=None, step=None, dtype=None, *, device=None):
     """The numbers start, start + step, … before stop; one argument alone is `stop`.
@@ -537,7 +568,7 @@ def exact_ends(x, start, stop, endpoint):
     return lax.select(i == count - 1, broadcast_trailing(stop, x.shape), x)
 
 
-# --- Triangles and diagonals -------------------------------------------------------------------
+# --- Triangles and diagonals ----------------------------------------------------------------------
 
 def eye(N, M=None, k=0, dtype=None, *, device=None):
     """The N×M matrix (M = N if None) with ones on the k-th diagonal and zeros elsewhere."""
@@ -639,7 +670,7 @@ def last_diagonal(a, offset):
                      (*[1] * len(batch), columns + 1))
 
 
-# --- Grids -------------------------------------------------------------------------------------
+# --- Grids ----------------------------------------------------------------------------------------
 
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     """The coordinates of a grid: array i holds the i-th coordinate of every point.
@@ -694,7 +725,7 @@ def vander(x, N=None, increasing=False):
     return power(lax.expand_dims(x, (1,)), lax.expand_dims(exponents, (0,)))
 
 
-# --- Windows -----------------------------------------------------------------------------------
+# --- Windows --------------------------------------------------------------------------------------
 
 def window(name, M, *args):
     M = concrete_or_error(operator.index, M, f"M argument of {name}")

@@ -1,10 +1,12 @@
-"""Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/indexing.py, jax/_src/ops/scatter.py.
+# Exported from notebooks/ref_numpy_indexing.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: numpy. Home: ref_numpy_indexing. In JAX: jax/_src/numpy/indexing.py, jax/_src/ops/scatter.py.
 
 `x[index]` and `x.at[index]` with NumPy's indices. Numbers and slices known while tracing become
 slice and reverse; a traced number becomes dynamic_slice; everything else becomes one gather. An
 update is a scatter over the same plan. Negative indices count from the end; those out of bounds
 after that are clamped when reading and dropped when writing, unless a `mode` says otherwise.
 """
+
 import builtins
 import operator
 import warnings
@@ -20,19 +22,40 @@ from minijax import dtypes, lax
 from minijax.array import Array, as_array
 from minijax.core import Tracer, concrete_or_error
 from minijax.errors import NonConcreteBooleanIndexError, TracerIntegerConversionError
-from minijax.numpy.creation import (arange, array, asarray, broadcast_trailing, full, ones_like,
-                                    zeros, zeros_like)
-from minijax.numpy.creation import indices as index_grids
-from minijax.numpy.manipulation import (broadcast_arrays, concatenate, moveaxis, ravel, replaced,
-                                        reshape, tile_to_size)
+from minijax.numpy.creation import (
+    arange, array, asarray, broadcast_trailing, full, indices as index_grids, ones_like, zeros,
+    zeros_like,
+)
+from minijax.numpy.manipulation import (
+    broadcast_arrays, concatenate, moveaxis, ravel, replaced, reshape, tile_to_size,
+)
 from minijax.numpy.promotion import check_arraylike, convert, ensure_arraylike, promote_dtypes
-from minijax.numpy.reductions import any as reduce_any
-from minijax.numpy.reductions import cumsum
-from minijax.numpy.ufuncs import clip, divide, divmod, power, remainder
-from minijax.numpy.ufuncs import where as choose_between
+from minijax.numpy.reductions import any as reduce_any, cumsum
+from minijax.numpy.ufuncs import clip, divide, divmod, power, remainder, where as choose_between
 from minijax.primitives.structural import canonicalize_axis, canonicalize_shape
 
-# --- Entries of an index -----------------------------------------------------------------------
+__all__ = [
+    "NewAxis", "Range", "Numbers", "ScalarBool", "Index", "NON_TUPLE", "WRONG_DTYPE", "as_tuple",
+    "entry_of", "array_entry", "is_mask", "axes_used", "parse_index", "side_by_side", "parse_entry",
+    "bounds_of", "parse_mask", "counted_from_front", "known_from_front", "getitem", "static_key",
+    "static_plan", "take_at", "is_clamping", "is_static", "is_dynamic_scalar", "check_fill_value",
+    "refuse_empty_axis", "forward", "SlicePlan", "plan_slices", "changes_of_axes", "apply_slices",
+    "dynamic_slice", "insert_axes", "Plan", "without_new_axes", "with_units", "broadcast_numbers",
+    "align_numbers", "gather_by", "scatter_at", "as_update", "warn_if_unsafe", "as_window",
+    "IndexUpdateHelper", "IndexUpdateRef", "most_repeated", "take", "take_mode", "take_along_axis",
+    "gather_along", "refuse_in_place", "put_along_axis", "put", "place", "fill_diagonal", "nonzero",
+    "NONZERO_SIZE", "known_indices", "fill_values_for", "padded_places", "flatnonzero", "argwhere",
+    "where", "compress", "reduce_any_known", "extract", "unravel_index", "ravel_multi_index",
+    "into_bounds", "ix_", "diag_indices", "diag_indices_from", "tril_indices", "triu_indices",
+    "tril_indices_from", "triu_indices_from", "matrix_shape", "mask_indices", "select", "choose",
+    "stack_first", "piecewise", "piecewise_conditions", "value_of_piece", "delete", "delete_unique",
+    "insert", "insert_along", "stable_order", "grid_axis", "MGrid", "OGrid", "mgrid", "ogrid",
+    "index_exp", "s_", "Joiner", "r_", "c_",
+]
+
+
+# --- Entries of an index --------------------------------------------------------------------------
+
 # An index is a tuple of entries. Each is one of these, after ellipses are spelled out and boolean
 # masks replaced by the numbers of their true places:
 
@@ -206,7 +229,7 @@ def known_from_front(numbers, size, wrap_negative):
     return numbers
 
 
-# --- Reading -----------------------------------------------------------------------------------
+# --- Reading --------------------------------------------------------------------------------------
 
 def getitem(x, index):
     """`x[index]`: indices out of bounds are clamped; errors are those of `parse_index`."""
@@ -356,7 +379,7 @@ def insert_axes(x, axes):
     return lax.expand_dims(x, axes) if axes else x
 
 
-# --- The plan of a gather or scatter -----------------------------------------------------------
+# --- The plan of a gather or scatter --------------------------------------------------------------
 
 class Plan:
     """How `x[index]` is a gather: which indices, which windows of x, and where both go.
@@ -522,7 +545,7 @@ def gather_by(plan, x, **options):
     return insert_axes(x, plan.new_axes)
 
 
-# --- Writing -----------------------------------------------------------------------------------
+# --- Writing --------------------------------------------------------------------------------------
 
 def scatter_at(x, index, values, scatter, *, indices_are_sorted=False, unique_indices=False,
                mode=None, wrap_negative_indices=True):
@@ -668,7 +691,7 @@ def most_repeated(shape, index, times):
                              "The indices of .at[].apply() must be known, or unique_indices=True.")
 
 
-# --- Taking and putting along an axis ----------------------------------------------------------
+# --- Taking and putting along an axis -------------------------------------------------------------
 
 def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False,
          fill_value=None):
@@ -822,7 +845,7 @@ def fill_diagonal(a, val, wrap=False, *, inplace=True):
     return a.at[(places,) * a.ndim].set(tile_to_size(ravel(val), n) if np.ndim(val) else val)
 
 
-# --- The places where something holds ----------------------------------------------------------
+# --- The places where something holds -------------------------------------------------------------
 
 def nonzero(a, *, size=None, fill_value=None):
     """The indices of the elements that are not zero: one array of indices for each axis.
@@ -929,7 +952,7 @@ def extract(condition, arr, *, size=None, fill_value=0):
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
-# --- Flat indices and back ---------------------------------------------------------------------
+# --- Flat indices and back ------------------------------------------------------------------------
 
 def unravel_index(indices, shape):
     """Indices into the flat array as a tuple of indices into an array of that shape.
@@ -1054,7 +1077,7 @@ def mask_indices(n, mask_func, k=0, *, size=None):
     return nonzero(mask_func(full((n, n), 1), k), size=size)
 
 
-# --- Choices -----------------------------------------------------------------------------------
+# --- Choices --------------------------------------------------------------------------------------
 
 def select(condlist, choicelist, default=0):
     """Each element from the choice whose condition is the first to hold, else `default`."""
@@ -1117,7 +1140,7 @@ def value_of_piece(f, x, args, kw):
     return f(x, *args, **kw) if callable(f) else asarray(f)
 
 
-# --- Deleting and inserting --------------------------------------------------------------------
+# --- Deleting and inserting -----------------------------------------------------------------------
 
 def delete(arr, obj, axis=None, *, assume_unique_indices=False):
     """`arr` without the parts at `obj` (a number, slice, indices or mask) along `axis`.
@@ -1197,7 +1220,7 @@ def stable_order(x):
     return lax.sort((x, lax.iota(np.int32, x.shape[0])), num_keys=1, is_stable=True)[1]
 
 
-# --- Grids by slicing --------------------------------------------------------------------------
+# --- Grids by slicing -----------------------------------------------------------------------------
 
 def grid_axis(s):
     """The numbers that a slice of mgrid or ogrid stands for; an imaginary step counts them."""
@@ -1234,7 +1257,7 @@ index_exp = np.index_exp
 s_ = np.s_
 
 
-# --- Joining by slicing ------------------------------------------------------------------------
+# --- Joining by slicing ---------------------------------------------------------------------------
 
 class Joiner:
     """r_[a, 1, 2:5] and c_[a, b]: join arrays, numbers and ranges along an axis.

@@ -1,8 +1,10 @@
-"""Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/lax_numpy.py.
+# Exported from notebooks/ref_numpy_arrays.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: numpy. Home: ref_numpy_arrays. In JAX: jax/_src/numpy/lax_numpy.py.
 
 Functions that move, repeat, join, cut and pad arrays, and the few that combine neighbours: diff,
 gradient, convolve. Each is NumPy's signature over the structural primitives.
 """
+
 import operator
 import re
 from functools import wraps
@@ -15,17 +17,36 @@ from minijax.api import vmap
 from minijax.array import Array, as_array
 from minijax.core import Tracer, concrete_or_error
 from minijax.numpy.creation import array, asarray, broadcast_trailing, linspace, zeros_like
-from minijax.numpy.promotion import (check_arraylike, convert, ensure_arraylike, promote_dtypes,
-                                     promote_dtypes_inexact)
-from minijax.numpy.reductions import cumsum, max as reduce_max, mean, median
-from minijax.numpy.reductions import min as reduce_min
-from minijax.numpy.reductions import sum
-from minijax.numpy.ufuncs import absolute, conjugate, not_equal, remainder, round, subtract
-from minijax.numpy.ufuncs import where as where3
+from minijax.numpy.promotion import (
+    check_arraylike, convert, ensure_arraylike, promote_dtypes, promote_dtypes_inexact,
+)
+from minijax.numpy.reductions import cumsum, max as reduce_max, mean, median, min as reduce_min, sum
+from minijax.numpy.ufuncs import (
+    absolute, conjugate, not_equal, remainder, round, subtract, where as where3,
+)
 from minijax.primitives.structural import canonicalize_axis, canonicalize_shape
 from minijax.tree_util import tree_map
 
-# --- Arguments ---------------------------------------------------------------------------------
+__all__ = [
+    "as_axes", "replaced", "cut", "reshape", "completed_shape", "ravel", "transpose",
+    "permute_dims", "matrix_transpose", "swapaxes", "moveaxis", "rollaxis", "squeeze",
+    "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d", "at_least", "with_leading_axes",
+    "three_axes", "broadcast_shapes", "broadcast_to", "broadcast_arrays", "arrays_of",
+    "concatenate", "concat", "stack", "unstack", "vstack", "hstack", "dstack", "column_stack",
+    "block", "block_and_depth", "append", "split", "array_split", "split_by", "part_sizes",
+    "sizes_between", "vsplit", "hsplit", "dsplit", "trim_zeros", "tile", "tile_to_size", "repeat",
+    "repeat_each", "repeat_to_length", "parts_at", "resize", "flip", "flipud", "fliplr", "rot90",
+    "roll", "roll_axis", "PAD_OPTIONS", "pad", "pairs_for", "concrete_tree", "check_pad_widths",
+    "pad_constant", "asarray_of_pairs", "pad_maker", "STATISTICS", "pad_edge", "pad_empty",
+    "pad_wrap", "mirror_maker", "pad_mirror", "pad_ramp", "pad_statistic", "pad_by_function",
+    "diff", "edge_part", "ediff1d", "gradient", "gradient_along", "trapezoid", "spacing_last",
+    "sum_of_trapezoids", "unwrap", "convolve", "correlate", "conv_operands", "sliding_dot",
+    "apply_along_axis", "vectorize", "parse_signature", "map_items", "check_item_axes", "checked",
+    "apply_over_axes", "packbits", "bit_places", "unpackbits",
+]
+
+
+# --- Arguments ------------------------------------------------------------------------------------
 
 def as_axes(axis, ndim):
     """One axis or several, as a tuple of axes counted from the front."""
@@ -47,7 +68,7 @@ def cut(x, start, stop, axis):
     return lax.slice(x, replaced(starts, axis, start), replaced(limits, axis, stop))
 
 
-# --- Shape and order of axes -------------------------------------------------------------------
+# --- Shape and order of axes ----------------------------------------------------------------------
 
 def reshape(a, shape, order="C", *, copy=None):
     """The same elements in another shape, one size of which may be -1: what is left over.
@@ -192,7 +213,7 @@ def three_axes(x):
     return lax.expand_dims(x, new) if new else x
 
 
-# --- Broadcasting ------------------------------------------------------------------------------
+# --- Broadcasting ---------------------------------------------------------------------------------
 
 broadcast_shapes = lax.broadcast_shapes
 
@@ -209,7 +230,7 @@ def broadcast_arrays(*args):
     return [broadcast_trailing(asarray(a), shape) for a in args]
 
 
-# --- Joining -----------------------------------------------------------------------------------
+# --- Joining --------------------------------------------------------------------------------------
 
 def arrays_of(name, arrays):
     """The arguments of a joining function as a list of arrays; an array counts as its parts."""
@@ -311,7 +332,7 @@ def append(arr, values, axis=None):
     return concatenate([arr, values], axis)
 
 
-# --- Cutting -----------------------------------------------------------------------------------
+# --- Cutting --------------------------------------------------------------------------------------
 
 def split(ary, indices_or_sections, axis=0):
     """Parts of `ary` along an axis: that many of equal size, or cut at the indices."""
@@ -379,7 +400,7 @@ def trim_zeros(filt, trim="fb", axis=None):
     return filt
 
 
-# --- Repeating ---------------------------------------------------------------------------------
+# --- Repeating ------------------------------------------------------------------------------------
 
 def tile(A, reps):
     """Copies of `A` laid out side by side, reps[i] of them along axis i."""
@@ -465,7 +486,7 @@ def resize(a, new_shape):
     return lax.reshape(tile_to_size(a, prod(new_shape)), new_shape)
 
 
-# --- Turning and shifting ----------------------------------------------------------------------
+# --- Turning and shifting -------------------------------------------------------------------------
 
 def flip(m, axis=None):
     """`m` reversed along the axes, all if None."""
@@ -531,7 +552,7 @@ def roll_axis(a, shift, axis):
     return lax.concatenate([cut(a, start, None, axis), cut(a, 0, start, axis)], axis)
 
 
-# --- Padding -----------------------------------------------------------------------------------
+# --- Padding --------------------------------------------------------------------------------------
 
 PAD_OPTIONS = {"constant": {"constant_values"}, "empty": set(), "edge": set(), "wrap": set(),
                "reflect": {"reflect_type"}, "symmetric": {"reflect_type"},
@@ -705,7 +726,7 @@ def pad_by_function(x, widths, function, kwargs):
     return padded
 
 
-# --- Neighbours --------------------------------------------------------------------------------
+# --- Neighbours -----------------------------------------------------------------------------------
 
 def diff(a, n=1, axis=-1, prepend=None, append=None):
     """The differences of neighbours along an axis, taken n times."""
@@ -866,7 +887,7 @@ def sliding_dot(name, x, y, mode, precision, preferred_element_type):
                            preferred_element_type=preferred_element_type)
 
 
-# --- Applying functions to parts ---------------------------------------------------------------
+# --- Applying functions to parts ------------------------------------------------------------------
 
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     """func1d of every vector of `arr` along an axis; the axes of its result take that axis's
@@ -978,7 +999,7 @@ def apply_over_axes(func, a, axes):
     return a
 
 
-# --- Bits --------------------------------------------------------------------------------------
+# --- Bits -----------------------------------------------------------------------------------------
 
 def packbits(a, axis=None, bitorder="big"):
     """Eight truth values in each byte, along an axis (flat if None)."""

@@ -1,17 +1,28 @@
-"""Layer: numpy. Home: 10_numpy. In JAX: jax/_src/numpy/array_methods.py.
+# Exported from notebooks/ref_package.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: numpy. Home: ref_package. In JAX: jax/_src/numpy/array_methods.py.
 
 Python's operators and NumPy's methods, put on `Array` and `Tracer` at once, so that code can't tell
-them apart. `install` is called when `minijax.numpy` is imported.
+them apart. `minijax.numpy` imports this module for that effect.
 """
+
 import numpy as np
 
 from minijax import dtypes, lax
 from minijax.array import Array
 from minijax.core import Tracer, concrete_or_error
-from minijax.numpy import (contractions, creation, indexing, manipulation, reductions, sorting,
-                           ufuncs)
+from minijax.numpy import (
+    contractions, creation, indexing, manipulation, reductions, sorting, ufuncs,
+)
 
-# --- Which operands an operator takes ----------------------------------------------------------
+__all__ = [
+    "takes", "refuse", "operator_method", "reflected_method", "ARITHMETIC", "COMPARISONS",
+    "round_number", "contains", "OTHER_OPERATORS", "reshape_method", "transpose_method", "flatten",
+    "astype", "copy", "compress", "view", "bitcast", "view_of_bools", "byteswap", "tobytes",
+    "to_device", "METHODS", "no_flat", "PROPERTIES", "install",
+]
+
+
+# --- Which operands an operator takes -------------------------------------------------------------
 
 _OPERAND_TYPES = (Array, Tracer, int, float, complex, np.ndarray, np.generic)
 _FAST_TYPES = frozenset((Array, int, float))
@@ -47,7 +58,7 @@ def reflected_method(symbol, function):
     return method
 
 
-# --- Operators ---------------------------------------------------------------------------------
+# --- Operators ------------------------------------------------------------------------------------
 
 # name -> (symbol, function); each has a reflected form too
 ARITHMETIC = {
@@ -98,7 +109,8 @@ OTHER_OPERATORS = {
     "__getitem__": indexing.getitem,
 }
 
-# --- Methods -----------------------------------------------------------------------------------
+
+# --- Methods --------------------------------------------------------------------------------------
 
 def reshape_method(self, *args, order="C"):
     """The same elements in another shape, given as a tuple or as several integers."""
@@ -240,7 +252,8 @@ METHODS = {
     "view": view,
 }
 
-# --- Properties --------------------------------------------------------------------------------
+
+# --- Properties -----------------------------------------------------------------------------------
 
 def no_flat(self):
     raise NotImplementedError("arrays do not implement the arr.flat property: consider "
@@ -256,7 +269,8 @@ PROPERTIES = {
     "flat": no_flat,
 }
 
-# --- Installation ------------------------------------------------------------------------------
+
+# --- Installation ---------------------------------------------------------------------------------
 
 def install(cls):
     """Give a class all operators, methods and properties above."""
@@ -271,3 +285,5 @@ def install(cls):
         setattr(cls, name, property(function))
 
 
+install(Array)
+install(Tracer)

@@ -1,18 +1,26 @@
-"""Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/polynomial.py.
+# Exported from notebooks/ref_numpy_sorting.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: numpy. Home: ref_numpy_sorting. In JAX: jax/_src/numpy/polynomial.py.
 
 Polynomials as vectors of coefficients, the highest power first.
 """
+
 import operator
 
 from minijax import lax
 from minijax.core import concrete_or_error
 from minijax.numpy.creation import arange, array, asarray, broadcast_trailing, zeros, zeros_like
 from minijax.numpy.manipulation import atleast_1d, concatenate, convolve, cut, trim_zeros
-from minijax.numpy.promotion import (check_arraylike, ensure_arraylike, promote_dtypes,
-                                     promote_dtypes_inexact)
+from minijax.numpy.promotion import (
+    check_arraylike, ensure_arraylike, promote_dtypes, promote_dtypes_inexact,
+)
 from minijax.numpy.ufuncs import add, multiply, negative, true_divide
 
-# --- Values ------------------------------------------------------------------------------------
+__all__ = [
+    "polyval", "polyadd", "polysub", "polymul", "poly", "order_of", "polyder", "polyint", "polydiv",
+]
+
+
+# --- Values ---------------------------------------------------------------------------------------
 
 def polyval(p, x, *, unroll=16):
     """The polynomial p at `x`, by Horner's rule."""
@@ -24,7 +32,7 @@ def polyval(p, x, *, unroll=16):
     return y
 
 
-# --- Arithmetic --------------------------------------------------------------------------------
+# --- Arithmetic -----------------------------------------------------------------------------------
 
 def polyadd(a1, a2):
     """The sum of two polynomials."""
@@ -63,7 +71,7 @@ def poly(seq_of_zeros):
     return out
 
 
-# --- Calculus ----------------------------------------------------------------------------------
+# --- Calculus -------------------------------------------------------------------------------------
 
 def order_of(name, m):
     m = concrete_or_error(operator.index, m, f"'m' argument of jnp.{name}")

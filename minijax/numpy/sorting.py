@@ -1,9 +1,11 @@
-"""Layer: numpy. Home: ref_numpy. In JAX: jax/_src/numpy/{sorting,setops}.py.
+# Exported from notebooks/ref_numpy_sorting.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: numpy. Home: ref_numpy_sorting. In JAX: jax/_src/numpy/{sorting,setops}.py.
 
 Sorting, searching what is sorted, counting into bins, and sets. The sizes of results must be known
 while tracing: where values decide, arrays must be known, or a `size` says how many elements to
 return.
 """
+
 import operator
 from math import prod
 from typing import NamedTuple
@@ -15,18 +17,28 @@ from minijax.array import Array, as_array
 from minijax.core import concrete_or_error
 from minijax.numpy.creation import arange, array, asarray, full, full_like, linspace, ones, zeros
 from minijax.numpy.indexing import getitem, nonzero, take
-from minijax.numpy.manipulation import (concatenate, cut, flip, moveaxis, ravel, reshape)
-from minijax.numpy.promotion import (check_arraylike, convert, ensure_arraylike, promote_dtypes,
-                                     promote_dtypes_inexact)
-from minijax.numpy.reductions import any as reduce_any
-from minijax.numpy.reductions import cumsum
-from minijax.numpy.reductions import max as reduce_max
-from minijax.numpy.reductions import min as reduce_min
-from minijax.numpy.reductions import sum as reduce_sum
+from minijax.numpy.manipulation import concatenate, cut, flip, moveaxis, ravel, reshape
+from minijax.numpy.promotion import (
+    check_arraylike, convert, ensure_arraylike, promote_dtypes, promote_dtypes_inexact,
+)
+from minijax.numpy.reductions import (
+    any as reduce_any, cumsum, max as reduce_max, min as reduce_min, sum as reduce_sum,
+)
 from minijax.numpy.ufuncs import absolute, clip, isnan, where
 from minijax.primitives.structural import canonicalize_axis
 
-# --- Sorting -----------------------------------------------------------------------------------
+__all__ = [
+    "to_sort", "sort", "argsort", "lexsort", "sort_complex", "partition", "argpartition",
+    "partition_places", "searchsorted", "binary_search", "comes_before", "digitize", "interp",
+    "one_period", "between_points", "bincount", "histogram_bin_edges", "histogram", "histogram2d",
+    "histogramdd", "count_cells", "SIZE_HINT", "unique", "Distinct", "sorting_order",
+    "marks_of_first", "UniqueAllResult", "UniqueCountsResult", "UniqueInverseResult", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "known_vector", "isin", "union1d",
+    "intersect1d", "SortedSet", "default_filler", "setdiff1d", "setxor1d", "chosen_elements",
+]
+
+
+# --- Sorting --------------------------------------------------------------------------------------
 
 def to_sort(name, a, axis, kind, order):
     if kind is not None:
@@ -103,7 +115,7 @@ def partition_places(name, a, kth, axis):
     return lax.broadcasted_iota(np.int32, a.shape, axis), a, axis
 
 
-# --- Searching ---------------------------------------------------------------------------------
+# --- Searching ------------------------------------------------------------------------------------
 
 def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     """Where to insert `v` into the sorted vector `a` to keep it sorted.
@@ -211,7 +223,7 @@ def between_points(x, xp, fp):
     return where(is_step, y0, y0 + (x - x0) / where(is_step, 1, run) * rise)
 
 
-# --- Counting ----------------------------------------------------------------------------------
+# --- Counting -------------------------------------------------------------------------------------
 
 def bincount(x, weights=None, minlength=0, *, length=None):
     """How often each number occurs in a vector of integers, or the sum of its weights.
@@ -324,7 +336,7 @@ def count_cells(columns, edges, weights, density):
     return counts
 
 
-# --- Distinct elements -------------------------------------------------------------------------
+# --- Distinct elements ----------------------------------------------------------------------------
 
 SIZE_HINT = ("To make this function compatible with JIT and other transforms, it is necessary to "
              "specify a concrete value for the `size` argument.")
@@ -466,7 +478,7 @@ def unique_values(x, /, *, size=None, fill_value=None):
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
-# --- Sets --------------------------------------------------------------------------------------
+# --- Sets -----------------------------------------------------------------------------------------
 
 def known_vector(x, name):
     return ravel(concrete_or_error(asarray, asarray(x), f"The error arose in {name}(). "
