@@ -5,7 +5,7 @@ Each function here flattens pytrees, checks what it was given, calls an interpre
 functions and puts the pytrees together again.
 """
 
-from functools import wraps
+from functools import partial, wraps
 
 import numpy as np
 
@@ -32,12 +32,12 @@ from minijax.tree_util import (
 __all__ = [
     "check_callable", "check_array", "is_float0", "check_tangent", "jvp", "linearize",
     "linearize_tree", "vjp", "flatten_cotangents", "cotangent_like", "grad", "value_and_grad",
-    "named_like", "check_grad_input", "check_scalar_output", "vmap", "LateOutAxes",
-    "broadcast_axes", "flatten_axes", "canonical_axis", "mapped_size", "size_mismatch", "jacfwd",
-    "jacrev", "jacobian", "hessian", "jacobian_by", "PerArg", "standard_basis",
-    "columns_of_jacobian", "rows_of_jacobian", "offsets", "split_into", "row_block",
-    "ShapeDtypeStruct", "aval_of_argument", "make_jaxpr", "eval_shape", "linear_transpose",
-    "device_put", "device_get", "block_until_ready",
+    "named_like", "check_grad_input", "check_scalar_output", "check_output_dtype", "vmap",
+    "LateOutAxes", "broadcast_axes", "flatten_axes", "canonical_axis", "mapped_size",
+    "size_mismatch", "jacfwd", "jacrev", "jacobian", "hessian", "jacobian_by", "PerArg",
+    "standard_basis", "columns_of_jacobian", "rows_of_jacobian", "offsets", "split_into",
+    "row_block", "ShapeDtypeStruct", "aval_of_argument", "make_jaxpr", "eval_shape",
+    "linear_transpose", "device_put", "device_get", "block_until_ready",
 ]
 
 

@@ -156,3 +156,22 @@ def normal(text):
                   "\n      preferred_element_type=float32"):
         text = text.replace(extra, "")
     return text
+
+
+Z = np.array([1 + 2j, 0.5j, 0.3 - 1j], np.complex64)
+
+
+@pytest.mark.parametrize("f", [lambda lib, z: (z * z).imag.sum(), lambda lib, z: lib.numpy.max(z).real,
+                               lambda lib, z: lib.numpy.abs(lib.numpy.prod(z))])
+def test_grad_of_a_real_function_of_complex_numbers(f):
+    check(lambda lib: lib.grad(lambda z: f(lib, z))(Z))
+
+
+def test_jacrev_takes_complex_inputs_and_real_outputs_and_jacfwd_the_reverse():
+    check(lambda lib: lib.jacrev(lambda z: lib.numpy.abs(z))(Z))
+    check(lambda lib: lib.jacfwd(lambda x: x * lib.numpy.asarray(Z))(np.float32(2)))
+    for lib in (minijax, jax):
+        with pytest.raises(TypeError, match="real-valued outputs"):
+            lib.jacrev(lambda x: x * 1j)(1.0)
+        with pytest.raises(TypeError, match="jacfwd requires real"):
+            lib.jacfwd(lambda z: z * z)(Z)

@@ -6,6 +6,7 @@ front end, which spends some milliseconds on each line of Python, has nothing le
 """
 
 from contextlib import ExitStack, contextmanager
+from math import prod
 
 import numpy as np
 from llvmlite import ir
@@ -23,7 +24,7 @@ from minijax.loop_ir import (
 
 __all__ = [
     "INT64", "int64", "llvm_constant", "ARITHMETIC", "COMPARISONS", "emit_op", "emit_conversion",
-    "NestWriter", "emit_combination", "write_nests",
+    "SHORT", "evaluations", "plain_loop", "NestWriter", "emit_combination", "write_nests",
 ]
 
 
@@ -86,7 +87,8 @@ def emit_conversion(builder, value, source, target):
         return float_to_integer(builder, value, target)
     kind = numba_runtime.llvm_type(np.dtype(str(target)))
     if is_float(source):
-        return (builder.fpext if target.bitwidth > source.bitwidth else builder.fptrunc)(value, kind)
+        is_wider = target.bitwidth > source.bitwidth
+        return (builder.fpext if is_wider else builder.fptrunc)(value, kind)
     if is_float(target):
         return (builder.sitofp if is_signed(source) else builder.uitofp)(value, kind)
     if kind.width <= value.type.width:
@@ -95,6 +97,27 @@ def emit_conversion(builder, value, source, target):
 
 
 # --- Nests ----------------------------------------------------------------------------------------
+
+# Below this many runs of the body, making a loop fast takes LLVM longer than it ever saves.
+SHORT = 2048
+
+
+def evaluations(nest):
+    """How often the innermost body of a nest runs."""
+    inner = [prod([a.size for a in n.axes]) for n in nest.body if isinstance(n, Reduce)]
+    return nest.count() * max(inner, default=1)
+
+
+def plain_loop(module):
+    """The mark of a loop that LLVM should leave as it is."""
+    hints = [[ir.MetaDataString(module, "llvm.loop.unroll.disable")],
+             [ir.MetaDataString(module, "llvm.loop.vectorize.enable"),
+              ir.Constant(ir.IntType(1), 0)]]
+    operands = [module.add_metadata(hint) for hint in hints]
+    mark = ir.values.MDValue(module, operands, name=str(len(module.metadata)))
+    mark.operands = (mark, *operands)       # such a mark must begin with itself
+    return mark
+
 
 class NestWriter:
     """Writes nests at the place where a builder stands."""
@@ -105,6 +128,7 @@ class NestWriter:
         self.axes, self.values = {}, {}
 
     def write(self, nest):
+        self.is_short = evaluations(nest) < SHORT
         with self.loops(nest.axes):
             self.body(nest.body)
 
@@ -112,12 +136,27 @@ class NestWriter:
     def loops(self, axes):
         with ExitStack() as stack:
             for axis in axes:
-                if axis.size == 1:
-                    self.axes[axis] = int64(0)
-                    continue
-                loop = stack.enter_context(cgutils.for_range(self.builder, int64(axis.size)))
-                self.axes[axis] = loop.index
+                self.axes[axis] = int64(0) if axis.size == 1 else stack.enter_context(
+                    self.loop(int64(axis.size)))
             yield
+
+    @contextmanager
+    def loop(self, count):
+        """A loop of at least one turn, with its test at the end, as LLVM likes loops best."""
+        builder = self.builder
+        before, body = builder.block, builder.append_basic_block("loop")
+        builder.branch(body)
+        builder.position_at_end(body)
+        turn = builder.phi(INT64)
+        turn.add_incoming(int64(0), before)
+        yield turn
+        following = builder.add(turn, int64(1), flags=("nuw", "nsw"))
+        turn.add_incoming(following, builder.block)
+        end = builder.append_basic_block("end")
+        branch = builder.cbranch(builder.icmp_signed("<", following, count), body, end)
+        if self.is_short:
+            branch.set_metadata("llvm.loop", plain_loop(builder.module))
+        builder.position_at_end(end)
 
     def body(self, body):
         for node in body:
@@ -195,8 +234,8 @@ class NestWriter:
         start = llvm_constant(self.context, identity(node.name, node.dtype).value, node.dtype)
         data_type = self.context.get_data_type(t)
         lanes = cgutils.alloca_once(self.builder, data_type, size=node.lanes)
-        with cgutils.for_range(self.builder, int64(node.lanes)) as loop:
-            numba_runtime.store(self.context, self.builder, t, lanes, loop.index, start)
+        with self.loop(int64(node.lanes)) as lane:
+            numba_runtime.store(self.context, self.builder, t, lanes, lane, start)
         if node.lanes == 1:
             with self.loops(node.axes):
                 self.accumulate(node, t, lanes, int64(0))
@@ -210,13 +249,13 @@ class NestWriter:
         *outer, inner = [a for a in node.axes if a.size != 1]
         self.axes.update((a, int64(0)) for a in node.axes if a.size == 1)
         builder, count = self.builder, node.lanes
-        with self.loops(outer), cgutils.for_range(builder, int64(-(-inner.size // count))) as piece:
-            first = builder.mul(piece.index, int64(count))
+        with self.loops(outer), self.loop(int64(-(-inner.size // count))) as piece:
+            first = builder.mul(piece, int64(count))
             left = builder.sub(int64(inner.size), first)
             is_last = builder.icmp_signed("<", left, int64(count))
-            with cgutils.for_range(builder, builder.select(is_last, left, int64(count))) as lane:
-                self.axes[inner] = builder.add(first, lane.index)
-                self.accumulate(node, t, lanes, lane.index)
+            with self.loop(builder.select(is_last, left, int64(count))) as lane:
+                self.axes[inner] = builder.add(first, lane)
+                self.accumulate(node, t, lanes, lane)
 
     def accumulate(self, node, t, lanes, lane):
         self.body(node.body)
