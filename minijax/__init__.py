@@ -6,8 +6,9 @@
 
 from minijax import core, dtypes, errors, lax, nn, numpy, tree, tree_util
 from minijax.api import (
-    ShapeDtypeStruct, block_until_ready, device_get, device_put, eval_shape, grad, hessian, jacfwd,
-    jacobian, jacrev, jvp, linear_transpose, linearize, make_jaxpr, value_and_grad, vjp, vmap,
+    Device, ShapeDtypeStruct, block_until_ready, default_backend, device_count, device_get,
+    device_put, devices, eval_shape, grad, hessian, jacfwd, jacobian, jacrev, jvp, linear_transpose,
+    linearize, local_device_count, local_devices, make_jaxpr, value_and_grad, vjp, vmap,
 )
 from minijax.array import Array
 from minijax.avals import typeof
@@ -17,11 +18,12 @@ from minijax.config import (
 from minijax.dispatch import clear_caches, jit
 
 __all__ = [
-    "core", "dtypes", "errors", "lax", "nn", "numpy", "tree", "tree_util", "ShapeDtypeStruct",
-    "block_until_ready", "device_get", "device_put", "eval_shape", "grad", "hessian", "jacfwd",
-    "jacobian", "jacrev", "jvp", "linear_transpose", "linearize", "make_jaxpr", "value_and_grad",
-    "vjp", "vmap", "Array", "typeof", "checking_leaks", "config", "debug_nans", "disable_jit",
-    "enable_x64", "numpy_dtype_promotion", "clear_caches", "jit",
+    "core", "dtypes", "errors", "lax", "nn", "numpy", "tree", "tree_util", "Device",
+    "ShapeDtypeStruct", "block_until_ready", "default_backend", "device_count", "device_get",
+    "device_put", "devices", "eval_shape", "grad", "hessian", "jacfwd", "jacobian", "jacrev", "jvp",
+    "linear_transpose", "linearize", "local_device_count", "local_devices", "make_jaxpr",
+    "value_and_grad", "vjp", "vmap", "Array", "typeof", "checking_leaks", "config", "debug_nans",
+    "disable_jit", "enable_x64", "numpy_dtype_promotion", "clear_caches", "jit",
 ]
 
 

@@ -37,7 +37,8 @@ __all__ = [
     "size_mismatch", "jacfwd", "jacrev", "jacobian", "hessian", "jacobian_by", "PerArg",
     "standard_basis", "columns_of_jacobian", "rows_of_jacobian", "offsets", "split_into",
     "row_block", "ShapeDtypeStruct", "aval_of_argument", "make_jaxpr", "eval_shape",
-    "linear_transpose", "device_put", "device_get", "block_until_ready",
+    "linear_transpose", "Device", "CPU", "devices", "local_devices", "device_count",
+    "local_device_count", "default_backend", "device_put", "device_get", "block_until_ready",
 ]
 
 
@@ -516,6 +517,40 @@ def linear_transpose(fun, *primals):
         outs = backward_pass(closed.jaxpr, closed.consts, undefined, cts)
         return tree_unflatten(in_tree, [instantiate_zeros(ct) for ct in outs])
     return transposed
+class Device:
+    """The CPU, the only device there is."""
+
+    platform = device_kind = "cpu"
+    id = process_index = 0
+
+    def __repr__(self):
+        return "CpuDevice(id=0)"
+
+
+CPU = Device()
+
+
+def devices(backend=None):
+    """The list of devices: one CPU. RuntimeError for another backend."""
+    if backend not in (None, "cpu"):
+        raise RuntimeError(f"unknown backend {backend!r}: minijax has the CPU only")
+    return [CPU]
+
+
+local_devices = devices
+
+
+def device_count(backend=None):
+    """How many devices there are."""
+    return len(devices(backend))
+
+
+local_device_count = device_count
+
+
+def default_backend():
+    """The platform of the default device."""
+    return CPU.platform
 
 
 # --- Arrays and devices ---------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from minijax import dtypes
 from minijax.avals import ShapedArray, aval_of_type
 
 __all__ = [
-    "PythonConversions", "BufferProtocols", "Immutable", "Array", "show_array", "from_numpy",
-    "as_array",
+    "PythonConversions", "BufferProtocols", "Immutable", "ArrayMeta", "Array", "show_array",
+    "from_numpy", "as_array",
 ]
 
 
@@ -103,7 +103,14 @@ class Immutable:
 
 # --- The Array ------------------------------------------------------------------------------------
 
-class Array(PythonConversions, BufferProtocols, Immutable):
+class ArrayMeta(type):
+    """`isinstance(x, Array)` holds for tracers as well, which stand for Arrays. JAX: jax.Array's."""
+
+    def __instancecheck__(cls, x):
+        return type.__instancecheck__(cls, x) or getattr(type(x), "stands_for_array", False)
+
+
+class Array(PythonConversions, BufferProtocols, Immutable, metaclass=ArrayMeta):
     """An immutable n-dimensional array. Make one with `minijax.numpy.array`, not by calling this."""
 
     __slots__ = ("_value", "weak_type", "_aval", "__weakref__")

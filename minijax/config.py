@@ -13,7 +13,8 @@ import threading
 __all__ = [
     "State", "Config", "config", "bool_state", "enum_state", "object_state", "enable_x64",
     "numpy_dtype_promotion", "disable_jit", "debug_nans", "checking_leaks", "enable_checks",
-    "log_compiles", "explain_cache_misses", "traceback_filtering",
+    "log_compiles", "explain_cache_misses", "traceback_filtering", "platforms", "platform_name",
+    "default_matmul_precision",
 ]
 
 
@@ -101,8 +102,13 @@ class Config:
         state.global_value = state.check(value)
         self.__dict__["_epoch"] = object()
 
+    def read(self, name):
+        """Return an option's value in this thread."""
+        return self._state(name).value
+
+    @property
     def values(self):
-        """Return a dict from every option's name to the value that holds in this thread."""
+        """A dict from every option's name to the value that holds in this thread."""
         return {name: state.value for name, state in self._states.items()}
 
     def trace_key(self):
@@ -187,22 +193,29 @@ disable_jit = bool_state(
 
 debug_nans = bool_state(
     "jax_debug_nans", False, in_trace_key=True,
-    doc="Raise FloatingPointError at the first operation that returns a NaN.")
+    doc="Raise FloatingPointError at the first operation that returns a NaN (no effect yet).")
 
 checking_leaks = bool_state(
     "jax_check_tracer_leaks", False, in_trace_key=True,
-    doc="After each trace, raise if a tracer is still referenced.")
+    doc="After each trace, raise if a tracer is still referenced (no effect yet).")
 
 enable_checks = bool_state(
     "jax_enable_checks", False, in_trace_key=True,
     doc="Run the internal checkers, such as check_jaxpr, on everything that is built.")
 
 log_compiles = bool_state(
-    "jax_log_compiles", False, doc="Log each trace and each compilation with its duration.")
+    "jax_log_compiles", False, doc="Log each trace and compilation with its duration (no effect yet).")
 
 explain_cache_misses = bool_state(
-    "jax_explain_cache_misses", False, doc="Log why a jitted function had to be traced again.")
+    "jax_explain_cache_misses", False, doc="Log why a jitted function was traced again (no effect yet).")
 
 traceback_filtering = enum_state(
     "jax_traceback_filtering", ("auto", "off"), "auto",
-    doc="'off' keeps the library's own frames in tracebacks.")
+    doc="'off' keeps the library's own frames in tracebacks (no effect yet: they stay).")
+
+platforms = object_state("jax_platforms", None, doc="Accepted: there is the CPU only.")
+
+platform_name = object_state("jax_platform_name", "", doc="Accepted: there is the CPU only.")
+
+default_matmul_precision = object_state(
+    "jax_default_matmul_precision", None, doc="Accepted: products have full precision always.")

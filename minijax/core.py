@@ -260,6 +260,7 @@ class Tracer(ConcreteWhenKnown):
     __slots__ = ("_trace", "_source", "__weakref__")
     __array_priority__ = 1000
     __hash__ = None
+    stands_for_array = True       # isinstance(tracer, Array) holds
 
     aval = None                   # subclasses have one
 

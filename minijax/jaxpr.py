@@ -14,9 +14,9 @@ from minijax.core import Tracer, rule_for
 __all__ = [
     "Var", "Literal", "is_literable", "JaxprEqn", "Jaxpr", "ClosedJaxpr", "jaxprs_in_params",
     "open_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "Names", "encode_name", "WIDTH", "jaxpr_lines",
-    "eqn_lines", "printed_params", "name_as_outside", "param_lines", "nested_lines", "param_text",
-    "JaxprTypeError", "check_jaxpr", "bind_var", "check_atom", "check_eqn", "dce_jaxpr",
-    "convert_constvars_jaxpr",
+    "eqn_lines", "printed_params", "name_as_outside", "param_lines", "nested_lines",
+    "short_or_long", "param_text", "JaxprTypeError", "check_jaxpr", "bind_var", "check_atom",
+    "check_eqn", "dce_jaxpr", "convert_constvars_jaxpr",
 ]
 
 
@@ -49,7 +49,7 @@ class Literal:
 
 def is_literable(x):
     """Whether a constant is small enough to stand in an equation: a known scalar."""
-    return not isinstance(x, Tracer) and np.ndim(x._value if isinstance(x, Array) else x) == 0
+    return not isinstance(x, Tracer) and np.ndim(x._value if type(x) is Array else x) == 0
 
 
 class JaxprEqn:
@@ -87,7 +87,7 @@ class Jaxpr:
         return Jaxpr(**(kept | changes))
 
     def __repr__(self):
-        return "\n".join(jaxpr_lines(self, Names()))
+        return "\n".join(short_or_long(jaxpr_lines(self, Names()), WIDTH))
 
     def pretty_print(self):
         return repr(self)
@@ -244,9 +244,14 @@ def param_lines(name, value, names):
 
 
 def nested_lines(jaxpr, names):
-    lines = jaxpr_lines(jaxpr, names)
-    flat = " ".join(line.strip() for line in lines)
-    return [flat] if len(lines) <= 3 and len(flat) <= WIDTH - 12 else lines
+    return short_or_long(jaxpr_lines(jaxpr, names), WIDTH - 12)
+
+
+def short_or_long(lines, width):
+    """A program of one equation, or none, on one line if it fits."""
+    head, *eqns, tail = [line.strip() for line in lines]
+    flat = " ".join([head, *(eqns or [""]), tail])
+    return [flat] if len(eqns) <= 1 and len(flat) <= width else lines
 
 
 def param_text(value):

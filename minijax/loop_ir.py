@@ -531,7 +531,11 @@ class LoweringContext:
         if isinstance(value, Buffer):
             return value
         out = Buffer((), value.dtype)
-        self.nest([], [value, Store(out, ZERO, value)])
+        if value.dtype in NATIVE:
+            self.nest([], [value, Store(out, ZERO, value)])
+        else:       # generated loops can't write a float16 or a complex number down
+            constant = np.asarray(value.value)
+            self.emit(Call("constant", lambda: constant, [], [out], self.number))
         return out
 
     def call(self, name, function, values, many=False):

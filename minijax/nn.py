@@ -17,7 +17,7 @@ from minijax.primitives.structural import canonicalize_axis
 
 __all__ = [
     "identity", "relu", "relu6", "leaky_relu", "elu", "celu", "selu", "sigmoid", "hard_sigmoid",
-    "sparse_sigmoid", "log_sigmoid", "soft_sign", "hard_tanh", "softplus", "sparse_plus",
+    "sparse_sigmoid", "log_sigmoid", "soft_sign", "tanh", "hard_tanh", "softplus", "sparse_plus",
     "squareplus", "silu", "swish", "hard_silu", "hard_swish", "mish", "gelu", "glu", "log1mexp",
     "softmax", "log_softmax", "logsumexp", "finite_maximum", "log_of_sum", "logmeanexp",
     "standardize", "variance_by", "one_hot",
@@ -94,6 +94,11 @@ def soft_sign(x):
     """x / (1 + |x|)."""
     x = ensure_arraylike("soft_sign", x)
     return x / (jnp.abs(x) + 1)
+
+
+def tanh(x):
+    """The hyperbolic tangent, elementwise."""
+    return jnp.tanh(x)
 
 
 def hard_tanh(x):

@@ -5,6 +5,8 @@ import threading
 import numpy as np
 import pytest
 
+import minijax
+import minijax.numpy
 from minijax import core
 from minijax.array import Array
 from minijax.avals import ShapedArray, typeof
@@ -340,3 +342,15 @@ def test_flops(double_p):
             dimension_numbers=(((1,), (0,)), ((), ())), preferred_element_type=None)
     assert counting.by_name == {"reduce_sum": 3, "reshape": 0, "dot_general": 60}
     assert counting.flops == 63
+
+
+def test_tracers_are_instances_of_array():
+    """So that a user's `isinstance(x, jax.Array)` takes the same branch inside a transformation."""
+    seen = []
+    f = lambda x: (seen.append((isinstance(x, minijax.Array), isinstance(x, minijax.numpy.ndarray))), x)[1]
+    for transform in (minijax.jit, minijax.grad, minijax.make_jaxpr):
+        transform(f)(1.0)
+    minijax.vmap(f)(minijax.numpy.ones(3))
+    f(minijax.numpy.ones(3))
+    assert seen == [(True, True)] * 5
+    assert not isinstance(np.ones(3), minijax.Array) and not isinstance(1.0, minijax.Array)

@@ -290,3 +290,18 @@ def test_ten_thousand_equations():
     assert len(jaxpr.eqns) == 10_000 and str(jaxpr).count("add") == 10_000
     assert minijax.jit(f)(0.0) == 10_000.0
     assert minijax.grad(f)(0.0) == 1.0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn", "complex64", "int8",
+                                   "uint16", "bool"])
+def test_constants_of_every_dtype(dtype):
+    for value in (2.5, np.inf, -0.0):
+        if dtype[0] not in "fbc" or dtype == "bool":
+            value = 3
+        constant = mnp.asarray(value, dtype)
+        f = lambda x: (x * constant, constant, mnp.stack([constant, constant]))
+        x = mnp.array([1.0, -1.0]).astype(dtype)
+        for a, b in zip(minijax.jit(f)(x), f(x), strict=True):
+            assert a.dtype == b.dtype
+            wide = [np.asarray(v).astype(np.complex128) for v in (a, b)]
+            np.testing.assert_array_equal(*wide)

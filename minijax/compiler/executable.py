@@ -152,7 +152,7 @@ class Executable:
 
 
 def constant_buffer(x):
-    return runtime.as_buffer(x._value if isinstance(x, Array) else np.asarray(x))
+    return runtime.as_buffer(x._value if type(x) is Array else np.asarray(x))
 
 
 def compile_jaxpr(jaxpr, consts=(), compiled=True, renderer="llvm"):

@@ -324,7 +324,7 @@ def frombuffer(buffer, dtype=float, count=-1, offset=0):
 
 def from_dlpack(x, /, *, device=None, copy=None):
     """An array of the elements of any object that speaks the DLPack protocol."""
-    return x if isinstance(x, Array) else from_numpy(np.from_dlpack(x))
+    return x if type(x) is Array else from_numpy(np.from_dlpack(x))
 
 
 def fromiter(*args, **kwargs):
@@ -484,7 +484,7 @@ def range_bound(x, name):
     if np.ndim(x) != 0:
         raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {name}={x}")
     value = concrete_or_error(lambda v: v, x, f"It arose in the jax.numpy.arange argument '{name}'")
-    return value._value[()] if isinstance(value, Array) else value
+    return value._value[()] if type(value) is Array else value
 
 
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):

@@ -134,7 +134,7 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
         raise ValueError("a should be 1-dimensional")
     a = a if sorter is None else getitem(a, asarray(sorter))
     a, v = promote_dtypes(a, v)
-    if isinstance(a, Array) and isinstance(v, Array) and a.dtype.kind in "biuf":
+    if type(a) is Array and type(v) is Array and a.dtype.kind in "biuf":
         return as_array(np.searchsorted(a._value, v._value, side).astype(np.int32))
     return binary_search(a, v, side)
 

@@ -334,7 +334,8 @@ def known_exponent(x1, x2):
     if isinstance(x2, (int, np.integer)):
         return operator.index(x2)
     # A program made for many calls must not depend on an array's value.
-    is_array = isinstance(x2, (np.ndarray, Array)) and not isinstance(x1, Tracer)
+    is_array = ((type(x2) is Array or isinstance(x2, np.ndarray))
+                and not isinstance(x1, Tracer))
     if is_array and not x2.ndim and dtypes.issubdtype(x2.dtype, np.integer):
         return int(x2)
     return None
