@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from minijax.api import ShapeDtypeStruct, check_callable
 from minijax.array import Array, as_array
 from minijax.avals import typeof
+from minijax.compiler.executable import forget_kernels
 from minijax.config import config, disable_jit
 from minijax.core import Tracer, eval_trace, get_current_trace, rules_epoch
 from minijax.flatten import FlatFunction, as_index_tuple, fun_name, positional_names, signature_of
@@ -290,6 +291,7 @@ def clear_caches():
             programs.clear()
     for memo in memos:
         memo.clear()
+    forget_kernels()
 
 
 # --- Stages ---------------------------------------------------------------------------------------

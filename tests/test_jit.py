@@ -7,6 +7,7 @@ import pytest
 
 import minijax
 import minijax.numpy as mnp
+from minijax.compiler import executable
 
 
 class Counted:
@@ -216,11 +217,11 @@ def test_donation_is_accepted():
 
 
 def test_clear_caches():
-    f, count = counted_jit(lambda x: x)
+    f, count = counted_jit(lambda x: x + 1.0)
     f(1.0)
     minijax.clear_caches()
-    f(1.0)
-    assert count.calls == 2
+    assert not executable._kernels
+    assert f(1.0) == 2.0 and executable._kernels and count.calls == 2
     f.clear_cache()
     f(1.0)
     assert count.calls == 3

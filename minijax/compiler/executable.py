@@ -20,8 +20,9 @@ from minijax.compiler.render_python import render
 from minijax.jaxpr import ClosedJaxpr
 
 __all__ = [
-    "PASSES", "run_passes", "RENDERERS", "kernel_compiler", "compile_function", "with_globals",
-    "load_module", "jit_is_disabled", "Executable", "constant_buffer", "compile_jaxpr",
+    "PASSES", "run_passes", "RENDERERS", "forget_kernels", "kernel_compiler", "compile_function",
+    "with_globals", "load_module", "jit_is_disabled", "Executable", "constant_buffer",
+    "compile_jaxpr",
 ]
 
 
@@ -45,6 +46,12 @@ RENDERERS = ("llvm", "python", "plain")      # Numba by intrinsics, Numba on the
 
 _kernels = {}                     # (renderer, structural text) -> compiled function
 _kernels_lock = threading.RLock()
+
+
+def forget_kernels():
+    """Drop every compiled kernel; executables that are in use keep theirs."""
+    with _kernels_lock:
+        _kernels.clear()
 
 
 def kernel_compiler(rendered, renderer):
