@@ -10,7 +10,6 @@ import functools
 import os
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 
@@ -307,7 +306,7 @@ def tracer_aval(x):
 aval_of_type[Tracer] = tracer_aval
 
 
-_PACKAGE = str(Path(avals.__file__).parent) + os.sep
+_PACKAGE = os.path.dirname(avals.__file__) + os.sep
 
 
 class SourceInfo:
