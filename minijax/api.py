@@ -415,9 +415,9 @@ def columns_of_jacobian(f, args, has_aux):
     leaves, in_tree = tree_flatten(tuple(args))
     out, f_lin, *aux = linearize(f, *args, has_aux=has_aux)
     basis = tree_unflatten(in_tree, standard_basis(leaves))
-    columns = vmap(lambda *ts: f_lin(*ts), out_axes=-1)(*basis)
-    return (tree_map(lambda c, y: split_into(c, typeof(y).shape, leaves, in_tree, before=True),
-                     columns, out), *aux)
+    columns = vmap(f_lin, out_axes=-1)(*basis)
+    return (tree_map(lambda c, y: split_into(c, typeof(y).shape, leaves, in_tree), columns, out),
+            *aux)
 
 
 def rows_of_jacobian(holomorphic, f, args, has_aux):
@@ -437,7 +437,7 @@ def offsets(leaves):
     return np.cumsum([0, *[typeof(x).size for x in leaves]])
 
 
-def split_into(columns, out_shape, leaves, in_tree, before):
+def split_into(columns, out_shape, leaves, in_tree):
     ends = offsets(leaves)
     blocks = [columns[..., a:b].reshape(*out_shape, *typeof(x).shape)
               for a, b, x in zip(ends, ends[1:], leaves)]

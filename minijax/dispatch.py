@@ -152,8 +152,7 @@ def programs_of(fun, options):
 class JitFunction:
     """A function that is traced once a signature, compiled once a program, and then looked up."""
 
-    def __init__(self, fun, static_argnums, static_argnames, donate_argnums, donate_argnames,
-                 inline):
+    def __init__(self, fun, static_argnums, static_argnames, donate_argnums, inline):
         self.fun, self.inline = fun, inline
         self.static_nums, self.static_names = static_positions(fun, static_argnums, static_argnames)
         self.donate = as_index_tuple("donate_argnums", donate_argnums or ())
@@ -281,7 +280,7 @@ def jit(fun=None, /, *, static_argnums=None, static_argnames=None, donate_argnum
                              donate_argnums=donate_argnums, donate_argnames=donate_argnames,
                              inline=inline)
     check_callable(fun)
-    return JitFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, inline)
+    return JitFunction(fun, static_argnums, static_argnames, donate_argnums, inline)
 
 
 def clear_caches():

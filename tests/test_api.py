@@ -122,10 +122,8 @@ def test_make_jaxpr_and_eval_shape():
     closed, shape = minijax.make_jaxpr(lambda x: {"a": x[None]}, return_shape=True)(V)
     assert shape["a"] == minijax.ShapeDtypeStruct((1, 3), np.float32)
     assert minijax.eval_shape(lambda x: x @ x.T, W) == minijax.ShapeDtypeStruct((2, 2), np.float32)
-    out = minijax.core.eval_jaxpr if hasattr(minijax.core, "eval_jaxpr") else None
-    assert out is None or callable(out)
     static = minijax.make_jaxpr(lambda x, n: x * n, static_argnums=1)(V, 3)
-    assert "mul b 3.0" in str(static).replace("a 3.0", "b 3.0")
+    assert "mul a 3.0" in str(static) and len(static.in_avals) == 1
 
 
 def test_linear_transpose():
@@ -143,7 +141,7 @@ def test_printed_jaxprs_are_jaxs():
         (lambda lib: lambda x: x[1:] + lib.numpy.sum(x) + x[0], (V,)),
         (lambda lib: lib.jit(lambda x, y: lib.numpy.exp(x) - y), (V, 2.0)),
         (lambda lib: lambda x: lib.lax.reshape(x, (3, 1)).T + 1, (V,)),
-        (lambda lib: lambda x: x.astype(int) // lib.numpy.int32(1) if False else x.astype(int), (V,)),
+        (lambda lib: lambda x: x.astype(int), (V,)),
         (lambda lib: lib.grad(lambda x: lib.numpy.sum(lib.numpy.sin(x) * 3.0)), (V,)),
     ]:
         ours, theirs = (normal(str(lib.make_jaxpr(f(lib))(*args))) for lib in (minijax, jax))

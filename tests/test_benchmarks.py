@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("jax")
-
-from benchmarks.measure import disagreement, start, steady_times  # noqa: E402
-from benchmarks.programs import PROGRAMS, builders, lorenz  # noqa: E402
+from benchmarks.measure import disagreement, start, steady_times
+from benchmarks.programs import PROGRAMS, builders, lorenz
 
 ROOT = Path(__file__).resolve().parent.parent
 BY_NAME = {row.name: row for row in PROGRAMS}

@@ -1208,7 +1208,7 @@ def insert_along(a, places, values, axis):
     order = stable_order(places)
     new = zeros(count, places.dtype).at[order].set(places[order]
                                                    + arange(count, dtype=places.dtype))
-    is_old = zeros(n + count, bool).at[new].set(True) == False     # noqa: E712
+    is_old = ~zeros(n + count, bool).at[new].set(True)
     old = flatnonzero(is_old, size=n)
     shape = replaced(a.shape, axis, n + count)
     before = (builtins.slice(None),) * axis

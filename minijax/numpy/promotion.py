@@ -17,8 +17,7 @@ __all__ = [
     "ensure_arraylike", "convert", "scalar_buffer", "promote_dtypes", "promote_dtypes_numeric",
     "promote_dtypes_inexact", "promote_dtypes_complex", "broadcast_shapes", "promote_shapes",
     "shape_of_equal_ranks", "broadcast_to", "promote_args", "promote_args_numeric",
-    "promote_args_inexact", "promote_args_complex", "promote_by", "promote_quickly", "two_alike",
-    "array_and_number",
+    "promote_args_inexact", "promote_by", "promote_quickly", "two_alike", "array_and_number",
 ]
 
 
@@ -180,11 +179,6 @@ def promote_args_inexact(fun_name, *args):
     if arrays and arrays[0]._value.dtype.kind in "fc":
         return arrays
     return promote_by(promote_dtypes_inexact, fun_name, args)
-
-
-def promote_args_complex(fun_name, *args):
-    """As `promote_args`, with everything become complex."""
-    return promote_by(promote_dtypes_complex, fun_name, args)
 
 
 def promote_by(promote, fun_name, args):

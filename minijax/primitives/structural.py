@@ -30,18 +30,18 @@ from minijax.rules import (
 )
 
 __all__ = [
-    "canonicalize_shape", "canonicalize_axis", "check_shapelike", "asarray", "is_identity",
-    "invert", "transpose_p", "transpose", "transpose_shape", "rev_p", "rev", "rev_shape",
-    "reshape_p", "reshape", "reshape_shape", "reshape_transpose", "reshape_lowering",
-    "broadcast_in_dim_p", "broadcast_in_dim", "broadcast_in_dim_impl", "increasing",
-    "broadcast_in_dim_shape", "broadcast_in_dim_transpose", "broadcast", "expand_dims", "slice_p",
-    "slice", "steps", "slice_shape", "slice_transpose", "zero_of", "pad_p", "pad", "pad_impl",
-    "pad_places", "pad_shape", "pad_abstract_eval", "pad_transpose", "sum_all", "pad_batch",
-    "pad_lowering", "concatenate_p", "concatenate", "concatenate_abstract_eval",
-    "concatenate_transpose", "concatenate_lowering", "split_p", "split", "split_abstract_eval",
-    "split_jvp", "split_transpose", "split_lowering", "squeeze_p", "squeeze", "squeeze_shape",
-    "iota_p", "broadcasted_iota", "iota", "iota_impl", "iota_abstract_eval", "iota_lowering",
-    "full", "full_like", "zeros_like", "convert_scalar", "broadcast_shapes", "broadcast_to_rank",
+    "canonicalize_shape", "canonicalize_axis", "check_shapelike", "asarray", "invert",
+    "transpose_p", "transpose", "transpose_shape", "rev_p", "rev", "rev_shape", "reshape_p",
+    "reshape", "reshape_shape", "reshape_transpose", "reshape_lowering", "broadcast_in_dim_p",
+    "broadcast_in_dim", "broadcast_in_dim_impl", "increasing", "broadcast_in_dim_shape",
+    "broadcast_in_dim_transpose", "broadcast", "expand_dims", "slice_p", "slice", "steps",
+    "slice_shape", "slice_transpose", "zero_of", "pad_p", "pad", "pad_impl", "pad_places",
+    "pad_shape", "pad_abstract_eval", "pad_transpose", "sum_all", "pad_batch", "pad_lowering",
+    "concatenate_p", "concatenate", "concatenate_abstract_eval", "concatenate_transpose",
+    "concatenate_lowering", "split_p", "split", "split_abstract_eval", "split_jvp",
+    "split_transpose", "split_lowering", "squeeze_p", "squeeze", "squeeze_shape", "iota_p",
+    "broadcasted_iota", "iota", "iota_impl", "iota_abstract_eval", "iota_lowering", "full",
+    "full_like", "zeros_like", "convert_scalar", "broadcast_shapes", "broadcast_to_rank",
     "collapse", "slice_in_dim", "index_in_dim",
 ]
 
@@ -83,10 +83,6 @@ def check_shapelike(function, argument, value):
 def asarray(x):
     """`x` as an array: arrays and tracers as they are, numbers and NumPy arrays converted."""
     return x if isinstance(x, (Array, Tracer)) else as_array(x)
-
-
-def is_identity(permutation):
-    return tuple(permutation) == tuple(range(len(permutation)))
 
 
 def invert(permutation):
