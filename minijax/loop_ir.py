@@ -22,7 +22,7 @@ __all__ = [
     "substitute_atom", "dynamic_nodes", "Buffer", "Node", "Const", "AxisValue", "InBounds", "Load",
     "Op", "Reduce", "Store", "index_maps_of", "guard_of", "nodes_read", "all_nodes", "SAME", "BOOL",
     "OTHER", "OPS", "IDENTITIES", "lowest", "highest", "identity", "op", "const_like", "convert",
-    "Nest", "Call", "Program", "buffer_of", "buffers_read", "buffers_written", "NATIVE",
+    "Nest", "Call", "Loop", "While", "Branch", "Program", "buffer_of", "buffers_read", "buffers_written", "NATIVE",
     "LoweringContext", "read", "guarded", "dynamic_index", "body_of", "lower_elementwise",
     "elementwise_step", "lower_view", "view_step", "store_part", "lower_reduction", "runs_along",
     "reduce_in_register", "reduce_in_memory", "LANES", "lanes_for", "lower_call", "library_step",
@@ -459,6 +459,41 @@ class Call:
         self.inputs, self.outputs = list(inputs), list(outputs)
 
 
+class Loop:
+    """Runs the program `body` once for each turn of `axis`, which its index maps may use.
+
+    A carry is a triple (start, now, following) of buffers: `now` begins as a copy of `start`; a turn
+    reads `now` and fills `following`; then the two change places. At the end `now` has the result.
+    The other outputs of the body are filled a part in each turn.
+    """
+
+    __slots__ = ("axis", "body", "carries", "eqn")
+
+    def __init__(self, axis, body, carries=(), eqn=None):
+        self.axis, self.body, self.carries, self.eqn = axis, body, list(carries), eqn
+
+
+class While:
+    """Runs `body` as long as the program `condition` puts True into its only output.
+
+    Both read the carries, which are those of a Loop.
+    """
+
+    __slots__ = ("condition", "body", "carries", "eqn")
+
+    def __init__(self, condition, body, carries, eqn=None):
+        self.condition, self.body, self.carries, self.eqn = condition, body, list(carries), eqn
+
+
+class Branch:
+    """Runs one of the programs `branches`, which all fill `outputs`; `index` holds its number."""
+
+    __slots__ = ("index", "branches", "outputs", "eqn")
+
+    def __init__(self, index, branches, outputs, eqn=None):
+        self.index, self.branches, self.outputs, self.eqn = index, branches, list(outputs), eqn
+
+
 class Program:
     """Steps in order, between the buffers of a program's arguments and those of its results."""
 
@@ -476,13 +511,24 @@ def buffers_read(step):
     """The buffers that a step reads."""
     if isinstance(step, Call):
         return [buffer_of(b) for b in step.inputs]
+    if isinstance(step, Branch):
+        return [step.index, *(b for branch in step.branches for b in branch.inputs)]
+    if isinstance(step, (Loop, While)):
+        inside = {now for _, now, _ in step.carries}
+        programs = [step.body] if isinstance(step, Loop) else [step.condition, step.body]
+        return [*(start for start, _, _ in step.carries),
+                *(b for p in programs for b in p.inputs if b not in inside)]
     return [n.buffer for n in all_nodes(step.body)
             if isinstance(n, Load) or isinstance(n, Store) and n.combine]
 
 
 def buffers_written(step):
-    if isinstance(step, Call):
+    if isinstance(step, (Call, Branch)):
         return step.outputs
+    if isinstance(step, (Loop, While)):
+        following = {b for _, _, b in step.carries}
+        return [*(now for _, now, _ in step.carries),
+                *(b for b in step.body.outputs if b not in following)]
     return [n.buffer for n in step.body if isinstance(n, Store)]
 
 

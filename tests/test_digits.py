@@ -1,4 +1,4 @@
-"""Chapter 21's program under JAX: the notebook's own cells, only the imports changed."""
+"""Chapter 31's program under JAX: the notebook's own cells, only the imports changed."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import nbformat
 import numpy as np
 import pytest
 
-CHAPTER = Path(__file__).resolve().parent.parent / "notebooks" / "21_digits.ipynb"
+CHAPTER = Path(__file__).resolve().parent.parent / "notebooks" / "31_digits.ipynb"
 
 
 def training_cells():

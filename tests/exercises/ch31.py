@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 21: edits (old, new, regex) or sources."""
+"""Wrong answers to the exercises of chapter 31: edits (old, new, regex) or sources."""
 
 wrong = {
     "confusion": [
