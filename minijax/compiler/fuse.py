@@ -8,20 +8,20 @@ loop, in which results are scalars and never reach memory.
 
 from math import prod
 
+from minijax.compiler.dead_steps import body_program, drop_dead, has_calls, has_effect
 from minijax.loop_ir import (
     Axis, AxisValue, Call, Const, InBounds, Load, Nest, Op, Program, Quotient, Reduce, Store, ZERO,
     all_nodes, axis_index, buffers_read, buffers_written, guard_of, index_maps_of, lanes_for,
-    row_major, strides_of, substitute_index, unflatten,
+    programs_in, row_major, strides_of, substitute_index, unflatten, with_programs,
 )
 
 __all__ = [
-    "MAX_NODES", "fuse", "simple_producers", "is_simple", "is_view", "is_padding", "has_reduce",
+    "MAX_NODES", "fuse", "run_fusion_passes", "fuse_inside", "simple_producers", "is_simple", "is_view", "is_padding", "has_reduce",
     "CHEAP", "cost", "Builder", "merge_guards", "plain_load", "rebuild", "inlining", "inline_views",
     "split_axes", "collect_cuts", "divided_axis", "is_short", "has_short_indices", "MAX_ATOMS",
-    "atoms_in", "drop_dead", "strided_operands", "transposed", "permutation_of", "is_same_memory",
+    "atoms_in", "strided_operands", "transposed", "permutation_of", "is_same_memory",
     "reshaper", "inline_single_uses", "values_to_inline", "is_worth_repeating", "reading_places",
-    "add_places", "reads_in_step", "Group", "loop_cuts", "merge_loops", "has_effect",
-    "joined_group", "absorb", "reads_all_in_step", "is_written_by", "is_nested",
+    "add_places", "reads_in_step", "Group", "loop_cuts", "merge_loops", "joined_group", "absorb", "reads_all_in_step", "is_written_by", "is_nested",
     "merge_sole_consumers", "final", "rebuild_groups", "merged_nest", "coalesce", "coalesce_nest",
     "merge_axes", "is_one_loop", "indices_in", "replace_axes", "coalesce_reduce", "FUSION_PASSES",
 ]
@@ -34,10 +34,23 @@ MAX_NODES = 250
 
 
 def fuse(program):
-    """Run the passes on loop IR one after the other."""
-    for step in FUSION_PASSES:
+    """Run the passes on loop IR one after the other, on the programs inside steps first."""
+    return run_fusion_passes(drop_dead(program), FUSION_PASSES)
+
+
+def run_fusion_passes(program, passes):
+    steps = [fuse_inside(s) if programs_in(s) else s for s in program.steps]
+    program = Program(program.inputs, steps, program.outputs, program.eqns)
+    for step in passes:
         program = step(program)
     return program
+
+
+def fuse_inside(step):
+    """The step with fused programs. In machine code nothing may become a call."""
+    passes = [p for p in FUSION_PASSES if has_calls(step) or p is not strided_operands]
+    return with_programs(step, [body_program(run_fusion_passes(p, passes))
+                                for p in programs_in(step)])
 
 
 # --- Who writes and reads what --------------------------------------------------------------------
@@ -187,9 +200,8 @@ def inline_views(program):
     load = inlining(views)
     steps = []
     for step in program.steps:
-        if isinstance(step, Call) or not any(b in views for b in buffers_read(step)):
-            new = step
-        else:
+        new = step
+        if isinstance(step, Nest) and any(b in views for b in buffers_read(step)):
             new = rebuild(step, load)
         steps.append(new)
         if isinstance(new, Nest) and is_view(new) and is_short(new):
@@ -255,16 +267,6 @@ MAX_ATOMS = 12
 
 def atoms_in(index):
     return sum(1 + (atoms_in(a.index) if isinstance(a, Quotient) else 0) for a in index.terms)
-
-
-def drop_dead(program):
-    """Drop nests whose results nobody reads."""
-    live, steps = set(program.outputs), []
-    for step in reversed(program.steps):
-        if isinstance(step, Call) or not live.isdisjoint(buffers_written(step)):
-            steps.append(step)
-            live.update(buffers_read(step))
-    return Program(program.inputs, steps[::-1], program.outputs, program.eqns)
 
 
 # --- What memory already holds --------------------------------------------------------------------
@@ -341,7 +343,7 @@ def inline_single_uses(program):
 
 def values_to_inline(program):
     """The buffers whose values are better computed where they are read."""
-    needed = set(program.outputs) | {b for s in program.steps if isinstance(s, Call)
+    needed = set(program.outputs) | {b for s in program.steps if not isinstance(s, Nest)
                                      for b in buffers_read(s)}
     places, runs, chosen = reading_places(program.steps), {}, set()
     # Readers come first, since it matters whether a reader is itself computed elsewhere.
@@ -401,7 +403,7 @@ class Group:
         self.steps, self.depth, self.order = [step], depth, order
         self.merged_into = None
         self.is_simple = is_simple(step)
-        self.nodes = 0 if isinstance(step, Call) else len(list(all_nodes(step.body)))
+        self.nodes = len(list(all_nodes(step.body))) if isinstance(step, Nest) else 0
         self.cuts = loop_cuts(step) if self.is_simple else frozenset()
 
 
@@ -432,10 +434,6 @@ def merge_loops(program):
             writers.setdefault(b, []).append(step)
     live = merge_sole_consumers([g for g in groups if g.steps], group_of, writers, program)
     return rebuild_groups(live, program)
-
-
-def has_effect(step, program):
-    return isinstance(step, Call) and step.eqn is not None and bool(program.eqns[step.eqn].effects)
 
 
 def joined_group(step, before, group_of, writers):
