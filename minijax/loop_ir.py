@@ -23,11 +23,12 @@ __all__ = [
     "substitute_atom", "dynamic_nodes", "Buffer", "Node", "Const", "AxisValue", "InBounds", "Load",
     "Op", "Reduce", "Store", "index_maps_of", "guard_of", "nodes_read", "all_nodes", "SAME", "BOOL",
     "OTHER", "OPS", "IDENTITIES", "lowest", "highest", "identity", "op", "const_like", "convert",
-    "Nest", "Call", "Loop", "While", "Branch", "Program", "buffer_of", "buffers_read",
-    "buffers_written", "NATIVE", "LoweringContext", "read", "guarded", "dynamic_index", "body_of",
-    "lower_elementwise", "elementwise_step", "lower_view", "view_step", "store_part",
-    "lower_reduction", "runs_along", "reduce_in_register", "reduce_in_memory", "LANES", "lanes_for",
-    "lower_call", "library_step", "on_buffers", "on_arrays",
+    "Nest", "Call", "Loop", "While", "Branch", "Program", "buffer_of", "programs_in",
+    "with_programs", "buffers_read", "buffers_written", "inputs_of", "NATIVE", "LoweringContext",
+    "lowered_atom", "read", "guarded", "dynamic_index", "body_of", "lower_elementwise",
+    "elementwise_step", "lower_view", "view_step", "store_part", "lower_reduction", "runs_along",
+    "reduce_in_register", "reduce_in_memory", "LANES", "lanes_for", "lower_call", "library_step",
+    "on_buffers", "on_arrays",
 ]
 
 

@@ -1,3 +1,4 @@
+# Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: loop IR. Home: ref_compiler. In JAX: the lowering rules in jax/_src/lax/control_flow.
 
 Lowering rules of the primitives that contain programs and run them more or less than once: scan,
@@ -11,8 +12,8 @@ from minijax.loop_ir import (
 )
 
 __all__ = [
-    "lower_scan", "add_loop", "part_of", "store_all", "seen_by_body",
-    "carries_of", "lower_while", "lower_cond",
+    "lower_scan", "add_loop", "part_of", "store_all", "seen_by_body", "carries_of", "lower_while",
+    "lower_cond",
 ]
 
 

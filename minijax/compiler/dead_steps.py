@@ -1,3 +1,4 @@
+# Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: compiler. Home: ref_compiler. In JAX: XLA's HloDCE and WhileLoopSimplifier.
 
 Drops steps whose results nobody reads; of loops and branches also the parts that nobody needs.
@@ -9,7 +10,7 @@ from minijax.loop_ir import (
 )
 
 __all__ = [
-    "has_effect", "drop_dead", "needed_part", "needed_of_loop", "only", "has_calls", "body_program",
+    "has_effect", "drop_dead", "needed_part", "needed_of_loop", "only", "body_program", "has_calls",
 ]
 
 

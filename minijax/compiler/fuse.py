@@ -16,12 +16,13 @@ from minijax.loop_ir import (
 )
 
 __all__ = [
-    "MAX_NODES", "fuse", "run_fusion_passes", "fuse_inside", "simple_producers", "is_simple", "is_view", "is_padding", "has_reduce",
-    "CHEAP", "cost", "Builder", "merge_guards", "plain_load", "rebuild", "inlining", "inline_views",
-    "split_axes", "collect_cuts", "divided_axis", "is_short", "has_short_indices", "MAX_ATOMS",
-    "atoms_in", "strided_operands", "transposed", "permutation_of", "is_same_memory",
-    "reshaper", "inline_single_uses", "values_to_inline", "is_worth_repeating", "reading_places",
-    "add_places", "reads_in_step", "Group", "loop_cuts", "merge_loops", "joined_group", "absorb", "reads_all_in_step", "is_written_by", "is_nested",
+    "MAX_NODES", "fuse", "run_fusion_passes", "fuse_inside", "simple_producers", "is_simple",
+    "is_view", "is_padding", "has_reduce", "CHEAP", "cost", "Builder", "merge_guards", "plain_load",
+    "rebuild", "inlining", "inline_views", "split_axes", "collect_cuts", "divided_axis", "is_short",
+    "has_short_indices", "MAX_ATOMS", "atoms_in", "strided_operands", "transposed",
+    "permutation_of", "is_same_memory", "reshaper", "inline_single_uses", "values_to_inline",
+    "is_worth_repeating", "reading_places", "add_places", "reads_in_step", "Group", "loop_cuts",
+    "merge_loops", "joined_group", "absorb", "reads_all_in_step", "is_written_by", "is_nested",
     "merge_sole_consumers", "final", "rebuild_groups", "merged_nest", "coalesce", "coalesce_nest",
     "merge_axes", "is_one_loop", "indices_in", "replace_axes", "coalesce_reduce", "FUSION_PASSES",
 ]

@@ -1,3 +1,4 @@
+# Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: compiler. Home: ref_compiler. In JAX: XLA's buffer assignment and copy insertion.
 
 An update of a part of an array is lowered to a copy and stores into it. In a loop that fills an
@@ -8,8 +9,8 @@ reads later is left out, and the update changes the array where it is.
 from minijax.compiler.dead_steps import body_program, has_calls
 from minijax.compiler.fuse import rebuild
 from minijax.loop_ir import (
-    Branch, Call, Load, Nest, Program, Store, all_nodes, buffers_read, buffers_written,
-    programs_in, with_programs,
+    Branch, Call, Load, Nest, Program, Store, all_nodes, buffers_read, buffers_written, programs_in,
+    with_programs,
 )
 
 __all__ = [

@@ -13,8 +13,8 @@ from minijax.jaxpr import ClosedJaxpr, Var, open_jaxpr
 from minijax.loop_ir import Buffer, LoweringContext, Program
 
 __all__ = [
-    "also_inside", "with_inner", "CALLS", "inline_calls", "called_jaxpr", "substitute", "dead_code", "common_subexpressions",
-    "equation_key", "atom_key", "lower",
+    "also_inside", "with_inner", "CALLS", "inline_calls", "called_jaxpr", "substitute", "dead_code",
+    "common_subexpressions", "equation_key", "atom_key", "lower",
 ]
 
 

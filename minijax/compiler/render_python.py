@@ -32,9 +32,10 @@ from minijax.loop_ir import (
 
 __all__ = [
     "index_text", "term_text", "INFIX", "COMPARISONS", "FUNCTION_NAMES", "op_text", "wrapped",
-    "convert_text", "literal", "RESERVED", "Namer", "KernelLines", "NodeWriter", "KernelWriter",
-    "count_uses", "comment_text", "MAX_KERNEL_NODES", "Rendered", "render", "names_in",
-    "ModuleWriter", "groups",
+    "convert_text", "literal", "RESERVED", "Namer", "KernelLines", "NodeWriter", "NestWriter",
+    "KernelWriter", "nothing", "count_uses", "comment_text", "MAX_LOCAL", "memory_of",
+    "local_buffers", "free_axes", "axes_in", "MAX_KERNEL_NODES", "Rendered", "render", "names_in",
+    "all_programs", "variables_read", "ModuleWriter", "groups", "count_nodes",
 ]
 
 
@@ -319,71 +320,14 @@ class NestWriter(NodeWriter):
         self.write(f"{total} = {value}")
 
 
-def count_uses(body):
-    uses = dict.fromkeys(body, 0)
-    for node in body:
-        for read in nodes_read(node):
-            uses[read] = uses.get(read, 0) + 1
-    return uses
-
-
-def comment_text(eqn, names, read):
-    text = " ".join(line.strip() for line in eqn_lines(eqn, names, read))
-    return text if len(text) <= 96 else text[:93] + "…"
-
-
-# --- Loops and branches ---------------------------------------------------------------------------
-
-# Memory that only the inside of a step uses is the function's own, up to this number of elements.
-MAX_LOCAL = 64
-
-
-def memory_of(step):
-    """The buffers that a step uses, also those that only its inside knows."""
-    yield from [*buffers_read(step), *buffers_written(step)]
-    for program in programs_in(step):
-        for inner in program.steps:
-            yield from memory_of(inner)
-        yield from program.outputs
-
-
-def local_buffers(steps):
-    """The small buffers that only the inside of steps uses."""
-    outside = {b for s in steps for b in [*buffers_read(s), *buffers_written(s)]}
-    return {b: None for s in steps for b in memory_of(s)
-            if b not in outside and b.size <= MAX_LOCAL}
-
-
-def free_axes(steps):
-    """The loop variables that steps use and whose loops are not among them."""
-    bound, used = set(), {}
-    for step in steps:
-        inner = free_axes([s for p in programs_in(step) for s in p.steps])
-        if isinstance(step, Nest):
-            nodes = list(all_nodes(step.body))
-            bound.update(step.axes, *(n.axes for n in nodes if isinstance(n, Reduce)))
-            inner = {a: None for n in nodes for i in index_maps_of(n) for a in axes_in(i)}
-        elif isinstance(step, Loop):
-            bound.add(step.axis)
-        used.update(inner)
-    return {axis: None for axis in used if axis not in bound}
-
-
-def axes_in(index):
-    for atom in index.terms:
-        if isinstance(atom, Axis):
-            yield atom
-        elif isinstance(atom, Quotient):
-            yield from axes_in(atom.index)
-
-
 class KernelWriter(NestWriter):
     """Writes one function that runs a list of steps without calls.
 
     `turns` has for each loop around the function a buffer with the number of its turn.
     """
 
-    def function(self, name, turns):
+    def function(self, name, turns=()):
+        turns = dict(turns)
         for axis, buffer in turns.items():
             self.namer.given[axis] = self.namer.unused("turn")
             self.write(f"{self.axis(axis)} = {self.memory(buffer)}[0]")
@@ -502,6 +446,64 @@ class KernelWriter(NestWriter):
 
 def nothing():
     """What a carry in place needs between turns."""
+
+
+def count_uses(body):
+    uses = dict.fromkeys(body, 0)
+    for node in body:
+        for read in nodes_read(node):
+            uses[read] = uses.get(read, 0) + 1
+    return uses
+
+
+def comment_text(eqn, names, read):
+    text = " ".join(line.strip() for line in eqn_lines(eqn, names, read))
+    return text if len(text) <= 96 else text[:93] + "…"
+
+
+# --- Loops and branches ---------------------------------------------------------------------------
+
+# Memory that only the inside of a step uses is the function's own, up to this number of elements.
+MAX_LOCAL = 64
+
+
+def memory_of(step):
+    """The buffers that a step uses, also those that only its inside knows."""
+    yield from [*buffers_read(step), *buffers_written(step)]
+    for program in programs_in(step):
+        for inner in program.steps:
+            yield from memory_of(inner)
+        yield from program.outputs
+
+
+def local_buffers(steps):
+    """The small buffers that only the inside of steps uses."""
+    outside = {b for s in steps for b in [*buffers_read(s), *buffers_written(s)]}
+    return {b: None for s in steps for b in memory_of(s)
+            if b not in outside and b.size <= MAX_LOCAL}
+
+
+def free_axes(steps):
+    """The loop variables that steps use and whose loops are not among them."""
+    bound, used = set(), {}
+    for step in steps:
+        inner = free_axes([s for p in programs_in(step) for s in p.steps])
+        if isinstance(step, Nest):
+            nodes = list(all_nodes(step.body))
+            bound.update(step.axes, *(n.axes for n in nodes if isinstance(n, Reduce)))
+            inner = {a: None for n in nodes for i in index_maps_of(n) for a in axes_in(i)}
+        elif isinstance(step, Loop):
+            bound.add(step.axis)
+        used.update(inner)
+    return {axis: None for axis in used if axis not in bound}
+
+
+def axes_in(index):
+    for atom in index.terms:
+        if isinstance(atom, Axis):
+            yield atom
+        elif isinstance(atom, Quotient):
+            yield from axes_in(atom.index)
 
 
 # --- Programs -------------------------------------------------------------------------------------
