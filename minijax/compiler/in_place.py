@@ -6,8 +6,8 @@ array, the copy would make each turn take as long as the array is large. So a co
 reads later is left out, and the update changes the array where it is.
 """
 
+from minijax.compiler.bodies import rebuild
 from minijax.compiler.dead_steps import body_program, has_calls
-from minijax.compiler.fuse import rebuild
 from minijax.loop_ir import (
     Branch, Call, Load, Nest, Program, Store, all_nodes, buffers_read, buffers_written, programs_in,
     with_programs,
