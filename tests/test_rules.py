@@ -3,6 +3,7 @@ import importlib
 
 import pytest
 from samples import samples as first_order_samples
+from samples_effects import effect_samples
 from samples_higher_order import higher_order_samples
 
 from minijax.book.blocks import modules_of_primitives, rule_block
@@ -24,7 +25,7 @@ CONVENTIONS = {
     ("io_callback", "jvp"): "a ValueError, as in JAX: see test_effects",
 }
 
-samples = first_order_samples | higher_order_samples
+samples = first_order_samples | higher_order_samples | effect_samples
 PACKAGE = list(primitives.values())
 
 
