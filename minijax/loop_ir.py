@@ -25,8 +25,8 @@ __all__ = [
     "Nest", "Call", "Loop", "While", "Branch", "Program", "buffer_of", "buffers_read",
     "buffers_written", "NATIVE", "LoweringContext", "read", "guarded", "dynamic_index", "body_of",
     "lower_elementwise", "elementwise_step", "lower_view", "view_step", "store_part",
-    "lower_reduction", "runs_along", "reduce_in_register", "reduce_in_memory", "LANES", "lanes_for",
-    "lower_call", "library_step", "on_buffers", "on_arrays",
+    "lower_reduction", "runs_along", "reduce_in_register", "reduce_in_memory", "LANES", "FEW_LANES",
+    "lanes_for", "lower_call", "library_step", "on_buffers", "on_arrays",
 ]
 
 
@@ -721,13 +721,18 @@ def reduce_in_memory(ctx, name, out, outer, loops, load):
     ctx.nest(loops, body_of([Store(out, row_major(outer), load, combine=name)]))
 
 
-LANES = 16
+# Accumulators of a long loop, and of one that is not so long: a vector unit adds 16 float32 at a time,
+# and can start the next four such additions before the first is done.
+LANES, FEW_LANES = 64, 16
 
 
 def lanes_for(axes):
     """Many accumulators for long loops, so that a vector unit can fill them; one for short ones."""
     innermost = next((a.size for a in reversed(axes) if a.size != 1), 1)
-    return LANES if prod(a.size for a in axes) >= 4 * LANES and innermost >= LANES else 1
+    if innermost >= 4 * LANES:
+        return LANES
+    long = prod(a.size for a in axes) >= 4 * FEW_LANES and innermost >= FEW_LANES
+    return FEW_LANES if long else 1
 
 
 def lower_call(primitive):

@@ -4,7 +4,9 @@
 The passes on loop IR, in order: from one nest an equation to few nests.
 """
 
+from minijax.compiler.blocks import cut_reductions
 from minijax.compiler.merge import coalesce, inline_single_uses, merge_loops
+from minijax.compiler.rows import fuse_rows
 from minijax.compiler.views import inline_views, strided_operands
 
 __all__ = ["FUSION_PASSES", "fuse"]
@@ -12,7 +14,8 @@ __all__ = ["FUSION_PASSES", "fuse"]
 
 # --- The list of passes ---------------------------------------------------------------------------
 
-FUSION_PASSES = (inline_views, strided_operands, inline_single_uses, merge_loops, coalesce)
+FUSION_PASSES = (inline_views, strided_operands, inline_single_uses, merge_loops, coalesce, fuse_rows,
+                 cut_reductions)
 
 
 def fuse(program):
