@@ -59,14 +59,14 @@ def _define(treedef, names, source, name, otherwise):
     return names[name]
 
 
-PLAIN = (tuple, list, dict)
+PLAIN = (tuple, list, dict, type(None))
 
 
 def reader(treedef: PyTreeDef):
     """The function of a tree that lists what stands at the places of leaves, or returns None.
 
     None means that the tree is not built like this one. Whether what stands there is a leaf is left
-    to the caller. Recipes with other containers than tuples, lists and dicts are always refused.
+    to the caller. Recipes with other containers than those of Python are always refused.
     """
     if not all(kind is None or kind.type in PLAIN for kind, _, _ in treedef.nodes):
         return _refuse
@@ -85,6 +85,9 @@ def reader(treedef: PyTreeDef):
 
 def _open(x, cls, arity, aux, lines, names):
     """Write lines that check one container and name its children."""
+    if cls is type(None):
+        lines.append(f"if {x} is not None: return None")
+        return []
     lines.append(f"if type({x}) is not {cls.__name__} or len({x}) != {arity}: return None")
     children = [f"{x}_{i}" for i in range(arity)]
     if cls is dict:
