@@ -690,7 +690,9 @@ def lower_reduction(primitive, name):
         inner = [a for k, a in enumerate(loops) if k in axes]
         outer = [a for k, a in enumerate(loops) if k not in axes]
         load = convert(Load(x, row_major(loops)), out.dtype)
-        if runs_along(inner, loops):
+        if all(a.size == 1 for a in inner):
+            ctx.nest(outer, body_of([Store(out, row_major(outer), load)]))
+        elif runs_along(inner, loops):
             reduce_in_register(ctx, name, out, outer, inner, load)
         else:
             reduce_in_memory(ctx, name, out, outer, loops, load)
@@ -699,9 +701,12 @@ def lower_reduction(primitive, name):
 
 
 def runs_along(inner, loops):
-    """Whether the loop along neighbours in memory is one of those that are reduced."""
+    """Whether reduced elements lie side by side, or nearly: then a register can take them up."""
     long = [a for a in loops if a.size != 1]
-    return not long or long[-1] in inner or prod(a.size for a in loops) == 0
+    if not long or long[-1] in inner or prod(a.size for a in loops) == 0:
+        return True
+    last = max(k for k, a in enumerate(long) if a in inner)
+    return prod(a.size for a in long[last + 1:]) <= 4 and prod(a.size for a in inner) >= 4 * LANES
 
 
 def reduce_in_register(ctx, name, out, outer, inner, load):

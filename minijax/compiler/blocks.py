@@ -106,7 +106,9 @@ def block_nest(node, loops, axis, inner, part, blocks, turns, first):
     values[axis] = axis_index(block) * turns + axis_index(here) + first
     made = Builder().reduce_over([here, *inner], node, values, plain_load)
     place = flat_index([*map(axis_index, fresh), axis_index(block) + blocks[0]], part.shape)
-    return coalesce_nest(Nest([*fresh, block], [made, Store(part, place, made, None, node.eqn)]))
+    # a few loops share what they read of a block, so they should be inside
+    axes = [block, *fresh] if turns_of(fresh) <= 8 else [*fresh, block]
+    return coalesce_nest(Nest(axes, [made, Store(part, place, made, None, node.eqn)]))
 
 
 # Rows of a block of columns, and rows that are combined before they go to memory.
@@ -180,4 +182,4 @@ def with_rows(nest, axis, turn, places):
         values = [builder.op(store.combine, pair, store.buffer.dtype, store.eqn)
                   for pair in zip(values[::2], values[1::2])]
     body = [*builder.body, Store(store.buffer, store.index, *values, store.combine, store.eqn)]
-    return Nest([turn if a is axis else a for a in nest.axes], body)
+    return coalesce_nest(Nest([turn if a is axis else a for a in nest.axes], body))

@@ -6,7 +6,6 @@ The passes on loop IR, in order: from one nest an equation to few nests.
 
 from minijax.compiler.blocks import cut_reductions
 from minijax.compiler.merge import coalesce, inline_single_uses, merge_loops
-from minijax.compiler.rows import fuse_rows
 from minijax.compiler.views import inline_views, strided_operands
 
 __all__ = ["FUSION_PASSES", "fuse"]
@@ -14,7 +13,7 @@ __all__ = ["FUSION_PASSES", "fuse"]
 
 # --- The list of passes ---------------------------------------------------------------------------
 
-FUSION_PASSES = (inline_views, strided_operands, inline_single_uses, merge_loops, coalesce, fuse_rows,
+FUSION_PASSES = (inline_views, strided_operands, inline_single_uses, merge_loops, coalesce,
                  cut_reductions)
 
 

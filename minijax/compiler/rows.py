@@ -5,17 +5,20 @@ Nests that go through the same rows become one loop over rows: what one of them 
 is then a row, which stays in the processor's cache, and not a matrix, which does not.
 """
 
+from math import prod
+
 from minijax.compiler.bodies import Builder, replace_axes
 from minijax.compiler.merge import coalesce, coalesce_nest, merge_loops
 from minijax.loop_ir import (
-    Axis, Buffer, Load, Loop, Nest, Program, Quotient, Store, all_nodes, axis_index, buffers_read,
-    buffers_written, row_major, substitute_index,
+    Axis, Buffer, Load, Loop, Nest, Program, Quotient, Reduce, Store, all_nodes, axis_index,
+    buffers_read, buffers_written, row_major, substitute_index,
 )
 
 __all__ = [
     "MIN_ROW", "MAX_ROW_BYTES", "MIN_BYTES", "MAX_NESTS", "fuse_rows", "in_rows", "accesses",
-    "is_local", "uses_axis", "row_count", "common_rows", "RowGroup", "combines_early", "row_groups",
-    "earliest", "must_follow", "moved_to_readers", "row_loop", "row_of", "row_nest", "in_loops",
+    "is_local", "uses_axis", "row_count", "work", "common_rows", "RowGroup", "combines_early",
+    "row_groups", "earliest", "must_follow", "moved_to_readers", "row_loop", "is_change", "row_of",
+    "copy_of_row", "row_nest", "in_loops",
 ]
 
 
@@ -70,9 +73,15 @@ def row_count(nests):
     """The number of rows that all nests could go through; None if there is none."""
     sizes = [n.axes[0].size if n.axes else 1 for n in nests]
     most = min(sizes)
-    row = max(n.count() for n in nests) // most
+    row = max(map(work, nests)) // most
     count = next((most // k for k in range(1, most) if most % k == 0 and k * row >= MIN_ROW), 1)
     return count if count > 1 and all(s % count == 0 for s in sizes) else None
+
+
+def work(nest):
+    """How often the innermost body of a nest runs."""
+    inner = [prod(a.size for a in n.axes) for n in nest.body if isinstance(n, Reduce)]
+    return nest.count() * max(inner, default=1)
 
 
 def common_rows(nests):
@@ -107,9 +116,13 @@ class RowGroup:
         return RowGroup(steps, rows) if rows else None
 
     def pays(self):
-        """Whether enough that is written and read again will stay in cache."""
-        kept = sum(b.size * b.dtype.itemsize for b in self.written & self.read)
-        return self.rows is not None and kept >= MIN_BYTES
+        """Whether enough of what several nests touch will stay in cache between them."""
+        touched = {}
+        for step in self.steps:
+            for b in {*buffers_read(step), *buffers_written(step)}:
+                touched[b] = touched.get(b, 0) + 1
+        saved = sum((n - 1) * b.size * b.dtype.itemsize for b, n in touched.items())
+        return self.rows is not None and saved >= MIN_BYTES
 
 
 def combines_early(steps):
@@ -138,11 +151,7 @@ def row_groups(steps):
 
 def earliest(group, groups):
     """The number of the last group that a group depends on; 0 if there is none."""
-    for k in reversed(range(len(groups))):
-        if not must_follow(group, groups[k]):
-            continue
-        return k
-    return 0
+    return next((k for k in reversed(range(len(groups))) if must_follow(group, groups[k])), 0)
 
 
 def must_follow(group, other):
@@ -167,17 +176,22 @@ def moved_to_readers(groups):
 
 
 def row_loop(group, outside, eqns):
-    """One Loop over rows; what nobody outside needs is memory for one row."""
+    """One Loop over rows. What a later nest of the group reads is in memory for one row."""
     axis = Axis(group.rows[0].axes[0].size)
     written = dict.fromkeys(b for nest in group.rows for b in buffers_written(nest))
-    local = {b: row_of(b, axis.size) for b in written if b not in outside}
-    steps = [row_nest(nest, axis, local) for nest in group.rows]
-    outputs = [b for b in written if b not in local]
-    inputs = dict.fromkeys(b for s in steps for b in buffers_read(s))
-    for b in [*local.values(), *outputs]:
-        inputs.pop(b, None)
-    body = Program(list(inputs), steps, outputs, eqns)
+    outputs = [b for b in written if b in outside]
+    local = {b: row_of(b, axis.size) for b in written if b in group.read or b not in outside}
+    changed = {n.buffer for nest in group.rows for n in nest.body if is_change(n)}
+    at_once = [b for b in outputs if b not in changed]
+    steps = [row_nest(nest, axis, local, at_once) for nest in group.rows]
+    steps += [copy_of_row(local[b], b, axis) for b in outputs if b in changed]
+    inputs = [b for s in steps for b in buffers_read(s) if b not in local.values()]
+    body = Program(list(dict.fromkeys(inputs)), steps, outputs, eqns)
     return Loop(axis, coalesce(merge_loops(body)))
+
+
+def is_change(node):
+    return isinstance(node, Store) and node.combine is not None
 
 
 def row_of(buffer, count):
@@ -186,24 +200,35 @@ def row_of(buffer, count):
     return Buffer(shape, buffer.dtype, buffer.var)
 
 
-def row_nest(nest, axis, local):
-    """The nest inside of a loop over its outermost axis."""
+def copy_of_row(row, buffer, axis):
+    place = Axis(row.size)
+    load = Load(row, axis_index(place))
+    store = Store(buffer, axis_index(axis) * row.size + axis_index(place), load)
+    return Nest([place], [load, store])
+
+
+def row_nest(nest, axis, local, outputs):
+    """The nest inside of a loop over its outermost axis; it stores into rows and into outputs."""
     row, *axes = nest.axes
     values, builder = {row: axis_index(axis)}, Builder()
 
-    def place(buffer, index):
-        if buffer not in local:
-            return buffer, index
-        return local[buffer], index - axis_index(axis) * local[buffer].size
+    def in_row(buffer, index):
+        return index - axis_index(axis) * local[buffer].size
 
     def load(builder, buffer, index, guard, eqn):
-        return builder.load(*place(buffer, index), guard, eqn)
+        if buffer in local:
+            buffer, index = local[buffer], in_row(buffer, index)
+        return builder.load(buffer, index, guard, eqn)
 
     new = builder.copy(nest.body, values, load)
-    for node in nest.body:
-        if isinstance(node, Store):
-            buffer, index = place(node.buffer, substitute_index(node.index, values, new))
-            builder.body.append(Store(buffer, index, new[node.value], node.combine, node.eqn))
+    for n in nest.body:
+        if isinstance(n, Store):
+            index, value = substitute_index(n.index, values, new), new[n.value]
+            if n.buffer in local:
+                row_store = Store(local[n.buffer], in_row(n.buffer, index), value, n.combine, n.eqn)
+                builder.body.append(row_store)
+            if n.buffer in outputs:
+                builder.body.append(Store(n.buffer, index, value, None, n.eqn))
     return coalesce_nest(Nest(axes, builder.body))
 
 
