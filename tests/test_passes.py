@@ -15,7 +15,7 @@ from minijax.compiler.check_ir import check_program
 from minijax.compiler.fuse import FUSION_PASSES, fuse
 from minijax.compiler.passes import common_subexpressions, dead_code, inline_calls, lower
 from minijax.interpreters.staging import trace_to_closed_jaxpr
-from minijax.loop_ir import Nest, Reduce, all_nodes
+from minijax.loop_ir import Loop, Nest, Reduce, all_nodes
 
 # Passes that change the order in which sums are taken.
 REORDER = {"coalesce", "cut_reductions"}
@@ -114,6 +114,50 @@ PROGRAMS = {
 def test_each_pass_keeps_the_program(name, small):
     function, shapes = PROGRAMS[name]
     check_each_pass(function, *[numbers(*s, seed=k) for k, s in enumerate(shapes)])
+
+
+# --- Rows ----------------------------------------------------------------------------------------
+
+ROW_WISE = ["softmax", "its gradient", "layernorm", "layernorm's gradient", "logsumexp", "forces"]
+
+
+@pytest.mark.parametrize("name", ROW_WISE)
+def test_rows_become_one_loop(name, small):
+    function, shapes = PROGRAMS[name]
+    program = fuse(lowered(function, *[numbers(*s) for s in shapes])[0])
+    loop, = program.steps
+    assert isinstance(loop, Loop) and loop.axis.size == shapes[0][0]
+
+
+def test_no_row_of_another_is_read(small):
+    """A value that is needed in a later row, or transposed, must be in memory for all rows."""
+    def f(x):
+        e = jnp.exp(x - jnp.max(x, axis=1, keepdims=True))
+        return e + e[::-1], e @ e.T, jnp.sum(e, 0)
+    program = check_each_pass(f, numbers(8, 8))
+    assert len(program.steps) > 1
+
+
+def test_results_that_are_read_again_are_stored_too(small):
+    def f(x):
+        e = jnp.exp(x - jnp.max(x, axis=1, keepdims=True))
+        s = jnp.sum(e, axis=1, keepdims=True)
+        return e, s, e / s
+    loop, *others = check_each_pass(f, numbers(6, 10)).steps
+    assert isinstance(loop, Loop)
+    assert [s.name for s in others] == ["reshape"]         # of s, whose axis of size 1 is no work
+
+
+def test_short_rows_are_taken_together(monkeypatch):
+    monkeypatch.setattr(rows, "MIN_BYTES", 0)
+    monkeypatch.setattr(rows, "MIN_ROW", 40)
+    loop, = check_each_pass(softmax, numbers(24, 10)).steps
+    assert loop.axis.size == 6             # four rows a turn
+
+
+def test_small_arrays_stay_as_they_are():
+    program = fuse(lowered(softmax, numbers(6, 10))[0])
+    assert all(isinstance(s, Nest) for s in program.steps)
 
 
 # --- Long reductions -----------------------------------------------------------------------------

@@ -10,10 +10,9 @@ from math import prod
 
 from minijax.compiler.bodies import Builder, MAX_NODES, plain_load, rebuild
 from minijax.compiler.merge import coalesce_nest
-from minijax.compiler.rows import in_loops
 from minijax.loop_ir import (
     Axis, Buffer, IDENTITIES, Load, Nest, Program, Reduce, Store, axis_index, flat_index, identity,
-    lanes_for, row_major,
+    lanes_for, programs_in, row_major, with_programs,
 )
 
 __all__ = [
@@ -33,7 +32,12 @@ def cut_reductions(program):
     """Long reductions become reductions of blocks, and then of the blocks' results."""
     steps = []
     for step in program.steps:
-        steps += cut_nest(step) if isinstance(step, Nest) else [in_loops(cut_reductions, step)]
+        if isinstance(step, Nest):
+            steps += cut_nest(step)
+        elif programs_in(step):
+            steps.append(with_programs(step, list(map(cut_reductions, programs_in(step)))))
+        else:
+            steps.append(step)
     return Program(program.inputs, steps, program.outputs, program.eqns)
 
 

@@ -18,7 +18,7 @@ __all__ = [
     "MIN_ROW", "MAX_ROW_BYTES", "MIN_BYTES", "MAX_NESTS", "fuse_rows", "in_rows", "accesses",
     "is_local", "uses_axis", "row_count", "work", "common_rows", "RowGroup", "combines_early",
     "row_groups", "earliest", "must_follow", "moved_to_readers", "row_loop", "is_change", "row_of",
-    "copy_of_row", "row_nest", "in_loops",
+    "copy_of_row", "row_nest",
 ]
 
 
@@ -230,10 +230,3 @@ def row_nest(nest, axis, local, outputs):
             if n.buffer in outputs:
                 builder.body.append(Store(n.buffer, index, value, None, n.eqn))
     return coalesce_nest(Nest(axes, builder.body))
-
-
-def in_loops(step_pass, step):
-    """The step with a pass done on the program inside, if it is a loop."""
-    if isinstance(step, Loop):
-        return Loop(step.axis, step_pass(step.body), step.carries, step.eqn)
-    return step
