@@ -10,7 +10,7 @@ from loop_interpreter import run
 import minijax
 import minijax.numpy as jnp
 from minijax.avals import ShapedArray
-from minijax.compiler import blocks, rows
+from minijax.compiler import blocks, compile_jaxpr, rows
 from minijax.compiler.check_ir import check_program
 from minijax.compiler.fuse import FUSION_PASSES, fuse
 from minijax.compiler.passes import common_subexpressions, dead_code, inline_calls, lower
@@ -127,6 +127,18 @@ def test_rows_become_one_loop(name, small):
     program = fuse(lowered(function, *[numbers(*s) for s in shapes])[0])
     loop, = program.steps
     assert isinstance(loop, Loop) and loop.axis.size == shapes[0][0]
+
+
+@pytest.mark.parametrize("renderer", ["llvm", "plain"])
+@pytest.mark.parametrize("name", ["its gradient", "layernorm's gradient", "forces"])
+def test_renderers_run_loops_over_rows(name, renderer, small):
+    function, shapes = PROGRAMS[name]
+    arrays = [numbers(*s, seed=k) for k, s in enumerate(shapes)]
+    program, operands = lowered(function, *arrays)
+    closed = trace_to_closed_jaxpr(lambda *xs: [function(*xs)],
+                                   [ShapedArray(a.shape, a.dtype) for a in arrays])
+    got, = compile_jaxpr(closed, renderer=renderer)(*arrays)
+    np.testing.assert_allclose(got, run(program, operands)[0], rtol=2e-5, atol=2e-6)
 
 
 def test_no_row_of_another_is_read(small):
