@@ -18,6 +18,7 @@ from minijax.compiler.in_place import update_in_place
 from minijax.compiler.ir_text import program_text
 from minijax.compiler.passes import common_subexpressions, dead_code, inline_calls, lower
 from minijax.compiler.render_python import render
+from minijax.compiler.simplify import exact_identities, fold_constants
 from minijax.jaxpr import ClosedJaxpr
 from minijax.loop_ir import Nest
 
@@ -30,8 +31,9 @@ __all__ = [
 
 # --- The list of passes ---------------------------------------------------------------------------
 
-# jaxpr -> jaxpr three times, then loop IR three times; `render` makes source of the last.
-PASSES = (inline_calls, dead_code, common_subexpressions, lower, fuse, update_in_place)
+# jaxpr -> jaxpr five times, then loop IR three times; `render` makes source of the last.
+PASSES = (inline_calls, dead_code, fold_constants, exact_identities, common_subexpressions, lower,
+          fuse, update_in_place)
 
 
 def run_passes(closed):
