@@ -6,7 +6,7 @@ jaxpr without constvars and is memoised: without that, nesting costs 2^depth.
 """
 
 from functools import wraps
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 from minijax.config import config
 from minijax.core import rules_epoch
@@ -29,14 +29,30 @@ __all__ = [
 memos = []
 
 
+class Memo:
+    """Results that are kept in the jaxprs they were made from: a table here would keep both alive."""
+
+    def __init__(self):
+        self.jaxprs = WeakSet()
+        memos.append(self)
+
+    def of(self, jaxpr):
+        if self not in jaxpr.memos:
+            self.jaxprs.add(jaxpr)
+        return jaxpr.memos.setdefault(self, {})
+
+    def clear(self):
+        for jaxpr in list(self.jaxprs):
+            jaxpr.memos.pop(self, None)
+
+
 def memo_by_jaxpr(f):
     """Memoise f(jaxpr, *key): as long as the jaxpr lives, no rule changes and no configuration."""
-    memo = WeakKeyDictionary()
-    memos.append(memo)
+    memo = Memo()
 
     @wraps(f)
     def memoised(jaxpr, *key):
-        entries = memo.setdefault(jaxpr, {})
+        entries = memo.of(jaxpr)
         full_key = key, rules_epoch(), config.trace_key()
         if full_key not in entries:
             entries[full_key] = f(jaxpr, *key)
