@@ -15,6 +15,7 @@ import numpy as np
 from minijax.array import Array
 from minijax.compiler import runtime
 from minijax.compiler.fuse import fuse
+from minijax.compiler.in_place import update_in_place
 from minijax.compiler.ir_text import program_text
 from minijax.compiler.native import assembly_text, llvm_text, native_functions
 from minijax.compiler.passes import common_subexpressions, dead_code, inline_calls, lower
@@ -22,6 +23,7 @@ from minijax.compiler.plan import MainWriter, Plan
 from minijax.compiler.pool import share
 from minijax.compiler.render_python import render
 from minijax.jaxpr import ClosedJaxpr
+from minijax.loop_ir import programs_in
 
 __all__ = [
     "PASSES", "run_passes", "RENDERERS", "kernel_compiler", "with_globals", "load_source",
@@ -32,8 +34,8 @@ __all__ = [
 
 # --- The list of passes ---------------------------------------------------------------------------
 
-# jaxpr -> jaxpr three times, then loop IR, loop IR again; `render` makes source of the last.
-PASSES = (inline_calls, dead_code, common_subexpressions, lower, fuse)
+# jaxpr -> jaxpr three times, then loop IR three times; the last is what is compiled.
+PASSES = (inline_calls, dead_code, common_subexpressions, lower, fuse, update_in_place)
 
 
 def run_passes(closed):
@@ -118,10 +120,12 @@ class Executable:
         if renderer not in RENDERERS:
             raise ValueError(f"renderer must be one of {', '.join(RENDERERS)}, got {renderer!r}")
         self.jaxpr, self.passes = closed, run_passes(closed)
-        self.optimised, self.program = self.passes["common_subexpressions"], self.passes["fuse"]
+        self.optimised, self.program = self.passes["common_subexpressions"], self.passes["update_in_place"]
         self.consts = [constant_buffer(c) for c in self.optimised.consts]
         self.renderer = "plain" if jit_is_disabled() else renderer
         name = self.optimised.jaxpr.name or "program"
+        if self.renderer == "llvm" and any(map(programs_in, self.program.steps)):
+            self.renderer = "python"
         if self.renderer == "llvm":
             self.main, functions = load_native(Plan(self.program), name)
         else:

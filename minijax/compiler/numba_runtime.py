@@ -96,6 +96,7 @@ def lanes(typingcontext, count, start):
     if not isinstance(count, types.Literal):
         return None
     number = count.literal_value
+    start = types.unliteral(start)        # else a lane that begins as False could be nothing else
 
     def generate(context, builder, sig, args):
         dtype = as_dtype(start)
@@ -127,7 +128,7 @@ def define_fold(name):
     names[f"fold_{name}"] = fold
 
 
-names.update(load_if=load_if, lanes=lanes)
+names.update(load_if=load_if, lanes=lanes, local=lanes)
 for _name in ("add", "mul", "max", "min", "and", "or", "xor"):
     define_fold(_name)
 

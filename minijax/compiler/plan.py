@@ -18,15 +18,14 @@ from minijax.compiler.render_python import index_text
 from minijax.compiler.runtime import DTYPE_NAMES
 from minijax.loop_ir import (
     AxisValue, Call, Const, InBounds, Load, Loop, Nest, Op, Reduce, Store, While, all_nodes,
-    buffer_of, buffers_read, buffers_written, dynamic_nodes, index_maps_of,
+    buffer_of, buffers_read, buffers_written, dynamic_nodes, index_maps_of, programs_in,
 )
 
 __all__ = [
     "SHORT", "MAX_TURNS", "MAX_UNROLLED", "QUICK", "evaluations", "weight", "is_tiny", "is_long",
-    "work", "programs_in", "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory",
-    "sequence_of", "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES", "pieces_of", "SMALL",
-    "MAX_STACK", "Plan", "arrays_of", "bytes_of", "MainWriter", "PartText", "program_text",
-    "WORTH_RELEASING",
+    "work", "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory", "sequence_of",
+    "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES", "pieces_of", "SMALL", "MAX_STACK",
+    "Plan", "arrays_of", "bytes_of", "MainWriter", "PartText", "program_text", "WORTH_RELEASING",
 ]
 
 
@@ -76,15 +75,6 @@ def work(step):
         return 1000.0
     turns = step.axis.size if isinstance(step, Loop) else 100 if isinstance(step, While) else 1
     return turns * sum(work(s) for p in programs_in(step) for s in p.steps)
-
-
-def programs_in(step):
-    """The programs that a step contains."""
-    if isinstance(step, (Nest, Call)):
-        return []
-    if isinstance(step, Loop):
-        return [step.body]
-    return [step.condition, step.body] if isinstance(step, While) else step.branches
 
 
 # --- Parts and entries ----------------------------------------------------------------------------
