@@ -381,7 +381,7 @@ class KernelWriter(NestWriter):
         self.comment(step.eqn)
         *others, last = enumerate(step.branches)
         for k, program in others:
-            self.case(f"{'elif' if k else 'if'} {self.memory(step.index)}[0] == {k}:", program)
+            self.case(f"{'elif' if k else 'if'} {self.memory(step.index)}[0] < {k + 1}:", program)
         self.case("else:" if others else "if True:", last[1])
 
     def case(self, head, program):
@@ -669,7 +669,7 @@ class ModuleWriter:
         self.comment(step.eqn)
         *others, last = enumerate(step.branches)
         for k, program in others:
-            self.write(f"{'elif' if k else 'if'} {self.name(step.index)} == {k}:")
+            self.write(f"{'elif' if k else 'if'} {self.name(step.index)} < {k + 1}:")
             self.inside(program, ["pass"] * (not program.steps))
         self.write("else:" if others else "if True:")
         self.inside(last[1], ["pass"] * (not last[1].steps))
