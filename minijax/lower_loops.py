@@ -12,8 +12,8 @@ from minijax.loop_ir import (
 )
 
 __all__ = [
-    "lower_scan", "add_loop", "part_of", "store_all", "seen_by_body", "carries_of", "lower_while", "any_of", "advance",
-    "lower_cond",
+    "lower_scan", "add_loop", "part_of", "store_all", "seen_by_body", "carries_of", "lower_while",
+    "any_of", "advance", "lower_cond",
 ]
 
 

@@ -20,7 +20,7 @@ from minijax.higher_order.programs import (
     tracked, transpose_jaxpr, untracked,
 )
 from minijax.interpreters.staging import JaxprTrace, trace_to_jaxpr
-from minijax.jaxpr import ClosedJaxpr, Var, eval_jaxpr
+from minijax.jaxpr import ClosedJaxpr, Var, eval_jaxpr, inner_effects
 from minijax.lower_loops import lower_cond
 from minijax.primitives.elementwise import eq, select_n
 from minijax.rules import (
@@ -157,7 +157,7 @@ def numbered(variables):
 
 
 cond_p = Primitive("cond", multiple_results=True, higher_order=True)
-cond_p.effects_of = lambda params: frozenset().union(*[b.effects for b in params["branches"]])
+cond_p.effects_of = inner_effects
 
 
 def bind_cond(index, programs, operands):

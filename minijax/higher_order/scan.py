@@ -18,7 +18,7 @@ from minijax.higher_order.programs import (
 from minijax.interpreters.partial_eval import PartialEvalTrace, split_jaxpr
 from minijax.interpreters.staging import JaxprTrace
 from minijax.interpreters.transpose import backward_pass
-from minijax.jaxpr import ClosedJaxpr, Jaxpr, convert_constvars_jaxpr, eval_jaxpr
+from minijax.jaxpr import ClosedJaxpr, Jaxpr, convert_constvars_jaxpr, eval_jaxpr, inner_effects
 from minijax.lower_loops import lower_scan
 from minijax.rules import (
     UndefinedPrimal, Zero, add_tangents, instantiate_zeros, is_undefined_primal, is_zero,
@@ -209,7 +209,7 @@ def adding_up(program, n_fixed, n_consts, n_rows, n_carries, summed):
 
 
 scan_p = Primitive("scan", multiple_results=True, higher_order=True)
-scan_p.effects_of = lambda params: params["jaxpr"].effects
+scan_p.effects_of = inner_effects
 
 
 def bind_scan(jaxpr, consts, carries, xs, length, reverse, unroll):

@@ -15,7 +15,7 @@ from minijax.higher_order.programs import (
     split_list, tracked, untracked,
 )
 from minijax.interpreters.staging import JaxprTrace
-from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, eval_jaxpr
+from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, eval_jaxpr, inner_effects
 from minijax.lower_loops import lower_while
 from minijax.rules import Zero, is_zero, move_batch_axis, not_mapped
 
@@ -79,7 +79,7 @@ def known_loop(body, condition, const_unknown, cond_const_unknown, unknown):
 
 
 while_p = Primitive("while", multiple_results=True, higher_order=True)
-while_p.effects_of = lambda params: params["cond_jaxpr"].effects | params["body_jaxpr"].effects
+while_p.effects_of = inner_effects
 while_p.def_impossible("transpose", (
     "reverse mode needs the values of every turn, and how many turns a while loop takes is not known "
     "before it runs. Use lax.scan, or lax.fori_loop with bounds that are Python numbers; for a loop "
