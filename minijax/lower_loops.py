@@ -146,7 +146,7 @@ def advance(ctx, holds, old, new):
     out = Buffer(old.shape, old.dtype)
     axis = Axis(out.size)
     place = axis_index(axis)
-    condition = Load(holds, place // (out.size // max(1, holds.size)))
+    condition = Load(holds, place // max(1, out.size // max(1, holds.size)))
     ctx.nest([axis], body_of([Store(out, place, op("select", condition, read(new, place),
                                                    read(old, place)))]))
     return out
