@@ -4,7 +4,7 @@
 `import minijax as jax` and `import minijax.numpy as jnp`: ordinary JAX programs run on the CPU.
 """
 
-from minijax import core, dtypes, errors, lax, nn, numpy, tree, tree_util
+from minijax import core, custom_batching, custom_derivatives, dtypes, errors, lax, nn, numpy, tree, tree_util
 from minijax.api import (
     Device, ShapeDtypeStruct, block_until_ready, default_backend, device_count, device_get,
     device_put, devices, eval_shape, grad, hessian, jacfwd, jacobian, jacrev, jvp, linear_transpose,
@@ -15,6 +15,7 @@ from minijax.avals import typeof
 from minijax.config import (
     checking_leaks, config, debug_nans, disable_jit, enable_x64, numpy_dtype_promotion,
 )
+from minijax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from minijax.dispatch import clear_caches, jit
 
 __all__ = [

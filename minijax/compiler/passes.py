@@ -21,7 +21,8 @@ __all__ = [
 
 # Primitives that only run a program, and the parameter that holds it.
 CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr",
-         "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+         "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
+         "custom_vmap_call": "call"}
 
 
 def inline_calls(closed):
