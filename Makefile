@@ -51,7 +51,7 @@ check-export: $(call ready,book)
 	$(PY) tools/export.py --check
 
 bench: $(call ready,test)
-	$(PY) -m benchmarks
+	$(PY) -m benchmarks --sweep --json benchmarks/results.json
 
 fuzz: $(call ready,test)
 	MINIJAX_FUZZ_EXAMPLES=1000 $(PY) -m pytest tests/test_random_programs.py

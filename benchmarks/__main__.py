@@ -4,15 +4,18 @@ import argparse
 import json
 import os
 import platform
+import statistics
 import sys
 from pathlib import Path
 
 from benchmarks import libraries
 from benchmarks.measure import LIBRARIES, disagreement, start, steady_times, warm_up
-from benchmarks.programs import PROGRAMS
+from benchmarks.programs import KINDS, PROGRAMS
+from minijax.book.timings import sweep_plot
 
 TOLERANCE = 1e-3
 OTHERS = [name for name in LIBRARIES if name != "minijax"]
+SWEEP = [10 ** k for k in range(1, 8)]
 
 
 def options(argv=None):
@@ -21,6 +24,8 @@ def options(argv=None):
                         help="rows whose name contains TEXT (may be repeated)")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter turns")
     parser.add_argument("--small", action="store_true", help="small sizes, to see that all runs")
+    parser.add_argument("--sweep", action="store_true", help="measure sizes from 10 to 10⁷ too")
+    parser.add_argument("--plot", metavar="FILE", type=Path, help="draw the sweep there, as SVG")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the numbers there too")
     parser.add_argument("--list", action="store_true", help="name the rows and stop")
     return parser.parse_args(argv)
@@ -32,11 +37,15 @@ def chosen(only):
 
 def run_row(row, small, quick):
     """One row: (first call, steady time) by library, and which ones disagree with minijax."""
-    started = start(row, row.sizes[1 if small else 0])
+    return run_size(row, row.sizes[1 if small else 0], *((3, 0.02) if quick else (9, 0.1)))
+
+
+def run_size(row, size, turns, seconds):
+    started = start(row, size)
     ours = started["minijax"].results
     off = {name: disagreement(ours, running.results) for name, running in started.items()}
-    steady = steady_times(started, *((3, 0.02) if quick else (9, 0.1)))
-    return {"name": row.name, "size": row.sizes[1 if small else 0],
+    steady = steady_times(started, turns, seconds)
+    return {"name": row.name, "kind": row.kind, "size": size,
             "times": {name: (running.first, steady[name]) for name, running in started.items()},
             "disagrees": {name: d for name, d in off.items() if not d <= TOLERANCE}}
 
@@ -74,10 +83,51 @@ def print_line(cells):
     print("  ".join(padded).rstrip(), flush=True)
 
 
-def report(rows):
+def report(rows, sweep):
     """All there is to know about a run, for --json."""
     return {"versions": libraries.versions(), "python": platform.python_version(),
-            "processors": os.cpu_count(), "machine": platform.machine(), "rows": rows}
+            "processors": os.cpu_count(), "machine": platform.machine(), "rows": rows,
+            "sweep": sweep}
+
+
+# --- Rows taken together --------------------------------------------------------------------------
+
+def summary(rows):
+    """Lines (kind, geometric means of JAX's first-call and steady times over minijax's, rows)."""
+    groups = [(k, [r for r in rows if r["kind"] == k]) for k in KINDS]
+    return [(kind, mean_ratio(group, 0), mean_ratio(group, 1), len(group))
+            for kind, group in [*groups, ("all", rows)] if group]
+
+
+def mean_ratio(rows, which):
+    return statistics.geometric_mean(
+        r["times"]["jax"][which] / r["times"]["minijax"][which] for r in rows)
+
+
+def print_summary(rows):
+    print("\nJAX/minijax, geometric means   first call   steady   rows")
+    for kind, first, steady, n in summary(rows):
+        print(f"{kind:29}  {first:10.2f}  {steady:7.2f}  {n:5}")
+
+
+# --- Many sizes -----------------------------------------------------------------------------------
+
+def run_sweep(rows, sizes):
+    """A line for each program and size, its number of elements being about `n`."""
+    lines = []
+    for row in rows:
+        for n in sizes if row.sweep else ():
+            lines.append({"n": n, **run_size(row, row.sweep(n), 5, 0.02)})
+        if row.sweep:
+            print_line([row.name, *(ratio(x["times"], "jax", 1) for x in lines[-len(sizes):])])
+    return lines
+
+
+def print_sweep(rows, small):
+    sizes = SWEEP[:3] if small else SWEEP
+    print("\nJAX/minijax, steady, by number of elements")
+    print_line(["program", *(f"{n:.0e}" for n in sizes)])
+    return run_sweep(rows, sizes)
 
 
 def main():
@@ -94,9 +144,13 @@ def main():
     for row in rows:
         done.append(run_row(row, args.small, args.quick))
         print_line(line(done[-1]))
+    print_summary(done)
+    sweep = print_sweep(rows, args.small) if args.sweep or args.plot else []
+    if args.plot:
+        sweep_plot(sweep).savefig(args.plot, format="svg")
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
-        args.json.write_text(json.dumps(report(done), indent=1, ensure_ascii=False) + "\n")
+        args.json.write_text(json.dumps(report(done, sweep), ensure_ascii=False) + "\n")
     return int(any(row["disagrees"] for row in done))
 
 

@@ -4,7 +4,8 @@ import numpy as np
 from numba import njit
 
 __all__ = ["compiled", "selu", "selu_gradient", "plus_transpose", "total", "column_sums",
-           "softmax_rows", "layernorm", "forces", "lorenz", "small_matmuls"]
+           "softmax_rows", "layernorm", "layernorm_gradient", "logsumexp_gradient", "forces",
+           "lorenz", "small_matmuls"]
 
 ALPHA, SCALE = np.float32(1.6732632), np.float32(1.050701)
 ZERO, ONE = np.float32(0), np.float32(1)
@@ -90,6 +91,37 @@ def layernorm(x):
         scale = ONE / np.sqrt(square / n + np.float32(1e-5))
         for j in range(x.shape[1]):
             out[i, j] = (x[i, j] - mean) * scale
+    return out
+
+
+def layernorm_gradient(x, ct):
+    out, n = np.empty_like(x), np.float32(x.shape[1])
+    for i in range(x.shape[0]):
+        mean, square, total, along = ZERO, ZERO, ZERO, ZERO
+        for j in range(x.shape[1]):
+            mean += x[i, j]
+        mean /= n
+        for j in range(x.shape[1]):
+            centred = x[i, j] - mean
+            square += centred * centred
+            total += ct[i, j]
+            along += ct[i, j] * centred
+        scale = ONE / np.sqrt(square / n + np.float32(1e-5))
+        total, along = total / n, along / n * scale * scale
+        for j in range(x.shape[1]):
+            out[i, j] = (ct[i, j] - total - (x[i, j] - mean) * along) * scale
+    return out
+
+
+def logsumexp_gradient(x):
+    out, top, total = np.empty_like(x), x[0], ZERO
+    for i in range(x.size):
+        top = max(top, x[i])
+    for i in range(x.size):
+        out[i] = np.exp(x[i] - top)
+        total += out[i]
+    for i in range(x.size):
+        out[i] /= total
     return out
 
 

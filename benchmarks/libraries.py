@@ -17,8 +17,8 @@ def jax_like(name, module):
     """minijax or JAX: programs see `lib.np`, `lib.jit`, `lib.grad`, …"""
     return SimpleNamespace(
         name=name, np=module.numpy, nn=module.nn, jit=module.jit, grad=module.grad,
-        vmap=module.vmap, hessian=module.hessian, map=module.tree.map,
-        block=module.block_until_ready, forget=module.clear_caches)
+        vmap=module.vmap, hessian=module.hessian, trace=module.make_jaxpr, map=module.tree.map,
+        lax=module.lax, block=module.block_until_ready, forget=module.clear_caches)
 
 
 MINIJAX = jax_like("minijax", minijax)

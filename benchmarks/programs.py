@@ -1,38 +1,56 @@
 """The programs.  Each is written once, as a function of a library; NumPy's gradients are by hand.
 
 `build(lib)` makes the function that is timed, `inputs(rng, size)` its arguments as NumPy arrays.
+`KINDS` are the kinds of rows that the summary takes together.
 """
 
+from functools import partial
 from typing import Callable, NamedTuple
 
 import numpy as np
 
 from benchmarks import handwritten
 
-__all__ = ["Program", "PROGRAMS", "program", "builders", "lorenz"]
+__all__ = ["Program", "PROGRAMS", "KINDS", "program", "builders", "lorenz"]
+
+KINDS = ("elementwise", "reductions", "row-wise", "loops", "networks", "BLAS", "calls", "eager")
 
 
 class Program(NamedTuple):
-    """A row of the table; sizes are (full, small), the small one for tests and --quick."""
+    """A row of the table; sizes are (full, small), the small one for tests and --quick.
+
+    A row with `sweep` is also measured over many sizes: sweep(n) is the size of about n elements.
+    """
     name: str
+    kind: str
     build: Callable
     inputs: Callable
     sizes: tuple
     in_numpy: Callable = None           # build(lib) for NumPy; the same function where it can be
     in_numba: Callable = None           # the hand-written kernel, not yet compiled
     block_each: bool = True             # wait for each call; False: for the last of many
+    sweep: Callable = None
 
 
 PROGRAMS = []
 
 
-def program(name, inputs, sizes, in_numpy=None, in_numba=None, block_each=True):
+def program(name, kind, inputs, sizes, in_numpy=None, in_numba=None, block_each=True, sweep=None):
     """Enter the decorated builder into the table; in_numpy="same" if NumPy can run it as it is."""
     def enter(build):
-        numpy_build = build if in_numpy == "same" else in_numpy
-        PROGRAMS.append(Program(name, build, inputs, sizes, numpy_build, in_numba, block_each))
+        PROGRAMS.append(Program(name, kind, build, inputs, sizes,
+                                build if in_numpy == "same" else in_numpy, in_numba, block_each,
+                                sweep))
         return build
     return enter
+
+
+def itself(n):
+    return n
+
+
+def side(n):
+    return max(2, round(n ** 0.5))
 
 
 def builders(row):
@@ -72,7 +90,7 @@ def selu_of(xp, x):
     return SCALE * xp.where(x > 0, x, ALPHA * xp.expm1(xp.minimum(x, 0)))
 
 
-@program("selu", vector, (1_000_000, 1000), "same", handwritten.selu)
+@program("selu", "elementwise", vector, (1_000_000, 1000), "same", handwritten.selu, sweep=itself)
 def selu(lib):
     return lib.jit(lambda x: selu_of(lib.np, x))
 
@@ -82,30 +100,33 @@ def selu_gradient_by_hand(lib):
     return lambda x: np.where(x > 0, one, one * np.float32(ALPHA) * np.exp(np.minimum(x, 0)))
 
 
-@program("selu gradient", vector, (1_000_000, 1000), selu_gradient_by_hand,
-         handwritten.selu_gradient)
+@program("selu gradient", "elementwise", vector, (1_000_000, 1000), selu_gradient_by_hand,
+         handwritten.selu_gradient, sweep=itself)
 def selu_gradient(lib):
     return lib.jit(lib.grad(lambda x: selu_of(lib.np, x).sum()))
 
 
-@program("x + x.T", square_matrix, (2000, 60), "same", handwritten.plus_transpose)
+@program("x + x.T", "elementwise", square_matrix, (2000, 60), "same", handwritten.plus_transpose,
+         sweep=side)
 def plus_transpose(lib):
     return lib.jit(lambda x: x + x.T)
 
 
 # --- Reductions and rows --------------------------------------------------------------------------
 
-@program("sum", square_matrix, (2000, 60), "same", handwritten.total)
+@program("sum", "reductions", square_matrix, (2000, 60), "same", handwritten.total, sweep=side)
 def total(lib):
     return lib.jit(lambda x: lib.np.sum(x))
 
 
-@program("column sums", square_matrix, (2000, 60), "same", handwritten.column_sums)
+@program("column sums", "reductions", square_matrix, (2000, 60), "same", handwritten.column_sums,
+         sweep=side)
 def column_sums(lib):
     return lib.jit(lambda x: lib.np.sum(x, axis=0))
 
 
-@program("softmax rows", square_matrix, (1000, 40), "same", handwritten.softmax_rows)
+@program("softmax rows", "row-wise", square_matrix, (1000, 40), "same", handwritten.softmax_rows,
+         sweep=side)
 def softmax_rows(lib):
     def softmax(x):
         e = lib.np.exp(x - lib.np.max(x, axis=1, keepdims=True))
@@ -113,12 +134,31 @@ def softmax_rows(lib):
     return lib.jit(softmax)
 
 
-@program("layernorm", square_matrix, (1024, 40), "same", handwritten.layernorm)
+@program("layernorm", "row-wise", square_matrix, (1024, 40), "same", handwritten.layernorm,
+         sweep=side)
 def layernorm(lib):
-    def normalised(x):
-        centred = x - lib.np.mean(x, axis=1, keepdims=True)
-        return centred / lib.np.sqrt(lib.np.mean(centred ** 2, axis=1, keepdims=True) + 1e-5)
-    return lib.jit(normalised)
+    return lib.jit(lambda x: normalised(lib.np, x))
+
+
+def normalised(xp, x):
+    centred = x - xp.mean(x, axis=1, keepdims=True)
+    return centred / xp.sqrt(xp.mean(centred ** 2, axis=1, keepdims=True) + 1e-5)
+
+
+def layernorm_gradient_by_hand(lib):
+    def gradient(x, ct):
+        centred = x - np.mean(x, axis=1, keepdims=True)
+        scale = 1 / np.sqrt(np.mean(centred ** 2, axis=1, keepdims=True) + np.float32(1e-5))
+        y = centred * scale
+        ct = ct - np.mean(ct, axis=1, keepdims=True) - y * np.mean(ct * y, axis=1, keepdims=True)
+        return ct * scale
+    return gradient
+
+
+@program("layernorm gradient", "row-wise", two_matrices, (1024, 40), layernorm_gradient_by_hand,
+         handwritten.layernorm_gradient, sweep=side)
+def layernorm_gradient(lib):
+    return lib.jit(lib.grad(lambda x, ct: lib.np.sum(normalised(lib.np, x) * ct)))
 
 
 def softmax_by_hand(lib):
@@ -128,7 +168,8 @@ def softmax_by_hand(lib):
     return gradient
 
 
-@program("logsumexp gradient", vector, (1_000_000, 1000), softmax_by_hand)
+@program("logsumexp gradient", "row-wise", vector, (1_000_000, 1000), softmax_by_hand,
+         handwritten.logsumexp_gradient, sweep=itself)
 def logsumexp_gradient(lib):
     return lib.jit(lib.grad(lib.nn.logsumexp))
 
@@ -139,7 +180,7 @@ def bodies(rng, n):
     return normal(rng, n, 3), rng.uniform(0.5, 2, n).astype(np.float32)
 
 
-@program("n-body forces", bodies, (2000, 50), "same", handwritten.forces)
+@program("n-body forces", "elementwise", bodies, (2000, 50), "same", handwritten.forces)
 def n_body(lib):
     def forces(position, mass):
         apart = position[None, :, :] - position[:, None, :]
@@ -168,7 +209,7 @@ def runge_kutta_step(state, h):
                  for s, a, b, c, d in zip(state, k1, k2, k3, k4))
 
 
-@program("Lorenz, 50 steps", lorenz_start, (3, 3), "same", handwritten.lorenz)
+@program("Lorenz, 50 steps", "loops", lorenz_start, (3, 3), "same", handwritten.lorenz)
 def lorenz(lib, steps=50):
     def walk(x, y, z):
         state = x, y, z
@@ -206,28 +247,29 @@ def step_by_hand(lib):
     return step
 
 
-def mlp_step(lib):
-    def loss(params, x, y):
-        *hidden, (w_last, b_last) = params
-        for w, b in hidden:
-            x = lib.np.tanh(x @ w + b)
-        return lib.np.mean((x @ w_last + b_last - y) ** 2)
+def mlp_loss(xp, params, x, y):
+    *hidden, (w_last, b_last) = params
+    for w, b in hidden:
+        x = xp.tanh(x @ w + b)
+    return xp.mean((x @ w_last + b_last - y) ** 2)
 
+
+def mlp_step(lib):
     def step(params, x, y):
-        gradient = lib.grad(loss)(params, x, y)
+        gradient = lib.grad(partial(mlp_loss, lib.np))(params, x, y)
         return lib.map(lambda p, g: p - 0.1 * g, params, gradient)
     return lib.jit(step)
 
 
-program("MLP step, small", network, (((2, 16, 16, 1), 32), ((2, 16, 16, 1), 32)),
+program("MLP step, small", "networks", network, (((2, 16, 16, 1), 32), ((2, 16, 16, 1), 32)),
         step_by_hand)(mlp_step)
-program("MLP step, large", network, (((784, 1024, 1024, 10), 128), ((20, 32, 32, 10), 16)),
+program("MLP step, large", "BLAS", network, (((784, 1024, 1024, 10), 128), ((20, 32, 32, 10), 16)),
         step_by_hand)(mlp_step)
 
 
 # --- Derivatives and products of matrices ---------------------------------------------------------
 
-@program("Hessian", vector, (100, 12))
+@program("Hessian", "elementwise", vector, (100, 12))
 def hessian(lib):
     def rosenbrock(x):
         return lib.np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
@@ -238,12 +280,12 @@ def small_matrices(rng, n):
     return normal(rng, n, 8, 8), normal(rng, n, 8, 8)
 
 
-@program("small matmuls", small_matrices, (1000, 20), "same", handwritten.small_matmuls)
+@program("small matmuls", "BLAS", small_matrices, (1000, 20), "same", handwritten.small_matmuls)
 def small_matmuls(lib):
     return lib.jit(lambda x, y: x @ y)
 
 
-@program("matmul", two_matrices, (512, 40), "same")
+@program("matmul", "BLAS", two_matrices, (512, 40), "same")
 def matmul(lib):
     return lib.jit(lambda x, y: x @ y)
 
@@ -262,17 +304,26 @@ def short_vector(rng, n):
     return (normal(rng, n),)
 
 
-@program("call, scalar", scalar, (1, 1), block_each=False)
+@program("call, scalar", "calls", scalar, (1, 1), block_each=False)
 def call_scalar(lib):
     return lib.jit(lambda x: x + 1)
 
 
-@program("call, 12 leaves", twelve_leaves, (4, 4), block_each=False)
+@program("call, 12 leaves", "calls", twelve_leaves, (4, 4), block_each=False)
 def call_tree(lib):
     return lib.jit(lambda tree: lib.map(lambda x: x + 1, tree))
 
 
-@program("eager x + x", short_vector, (10, 10), "same", block_each=False)
+@program("trace MLP gradient", "calls", network, (((2, 16, 16, 1), 32),) * 2, block_each=False)
+def trace_mlp(lib):
+    def trace(params, x, y):
+        # a new function each time, or it would be found in a cache
+        lib.trace(lib.grad(lambda *args: mlp_loss(lib.np, *args)))(params, x, y)
+        return x
+    return trace
+
+
+@program("eager x + x", "eager", short_vector, (10, 10), "same", block_each=False)
 def eager_add(lib):
     return lambda x: x + x
 
@@ -281,11 +332,11 @@ def three_operations(xp):
     return lambda x: xp.sum(xp.sin(x) * x)
 
 
-@program("eager grad", short_vector, (10, 10), block_each=False)
+@program("eager grad", "eager", short_vector, (10, 10), block_each=False)
 def eager_grad(lib):
     return lib.grad(three_operations(lib.np))
 
 
-@program("eager vmap", square_matrix, (10, 10), block_each=False)
+@program("eager vmap", "eager", square_matrix, (10, 10), block_each=False)
 def eager_vmap(lib):
     return lib.vmap(three_operations(lib.np))

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.__main__ import summary
 from benchmarks.measure import disagreement, start, steady_times
-from benchmarks.programs import PROGRAMS, builders, lorenz
+from benchmarks.programs import KINDS, PROGRAMS, builders, lorenz
+from minijax.book.timings import sweep_curves, sweep_plot
 
 ROOT = Path(__file__).resolve().parent.parent
 BY_NAME = {row.name: row for row in PROGRAMS}
@@ -65,11 +67,28 @@ def test_command_prints_a_row_and_writes_json(tmp_path):
     target = tmp_path / "results" / "run.json"
     done = run("--only", "column", "--only", "x + x.T", "--small", "--quick", "--json", target)
     assert done.returncode == 0, done.stderr
-    names = [line.split("  ")[0] for line in done.stdout.splitlines()[-2:]]
+    names = [line.split("  ")[0] for line in done.stdout.splitlines()[3:5]]
     assert names == ["x + x.T", "column sums"]
     rows = json.loads(target.read_text())["rows"]
     assert {row["name"] for row in rows} == set(names)
     assert all(set(row["times"]) == {"minijax", "jax", "numpy", "numba"} for row in rows)
+
+
+def test_sweep_is_measured_and_drawn(tmp_path):
+    target = tmp_path / "run.json"
+    done = run("--only", "column", "--small", "--quick", "--sweep", "--json", target)
+    assert done.returncode == 0, done.stderr
+    lines = json.loads(target.read_text())["sweep"]
+    sizes, times = sweep_curves(lines)["column sums"]["jax"]
+    assert sizes == [10, 100, 1000] and all(t > 0 for t in times)
+    sweep_plot(lines).savefig(tmp_path / "sweep.svg")
+    assert "column sums" in (tmp_path / "sweep.svg").read_text()
+
+
+def test_every_row_has_a_kind_and_a_kind_its_mean():
+    assert {row.kind for row in PROGRAMS} == set(KINDS)
+    rows = [{"kind": "BLAS", "times": {"jax": (1, t), "minijax": (2, 1)}} for t in (2, 8)]
+    assert summary(rows) == [("BLAS", 0.5, pytest.approx(4), 2), ("all", 0.5, pytest.approx(4), 2)]
 
 
 def test_unknown_row_lists_the_rows():
