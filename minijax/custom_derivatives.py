@@ -1,5 +1,5 @@
 # Exported from notebooks/15_custom_rules.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: custom derivatives as users give them. Home: 15_custom_rules. In JAX: custom_derivatives.py.
+"""Layer: rules as users give them. Home: 15_custom_rules. In JAX: jax/custom_derivatives.py.
 
 The decorators resolve arguments by the signature, flatten pytrees both ways and check what rules
 return; the primitives behind them see flat functions only.
@@ -27,6 +27,15 @@ from minijax.tree_util import (
     broadcast_prefix, keystr, register_pytree_node_class, tree_flatten, tree_flatten_with_path,
     tree_leaves, tree_map, tree_structure, tree_unflatten,
 )
+
+__all__ = [
+    "SymbolicZero", "zero_from_primal", "shown_to_rule", "given_by_rule", "aval_of", "same_type",
+    "CustomFunction", "positions_of", "resolve_kwargs", "FlatCall", "shown_types", "custom_jvp",
+    "without_tangent", "flat_jvp_rule", "check_tangents", "custom_vjp", "CustomVJPPrimal",
+    "is_custom_vjp_primal", "custom_vjp_primal_tree_values", "refuse_tracers", "flat_fwd_rule",
+    "flat_bwd_rule", "leaves_like", "cotangent_of", "custom_gradient", "Pullback",
+    "closure_convert", "may_be_perturbed",
+]
 
 
 # --- Zeros that rules see -------------------------------------------------------------------------
@@ -143,15 +152,15 @@ class FlatCall:
             self.out_tree, self.out_avals = out_tree, avals
         elif out_tree != self.out_tree or not all(map(same_type, avals, self.out_avals)):
             raise TypeError(
-                f"Custom {rule} for function {self.__name__} must produce a pair whose first element "
-                f"is the output of {self.__name__}, with the same structure, shapes and dtypes:\n"
+                f"Custom {rule} for function {self.__name__} must produce a pair whose first "
+                f"element is the output of {self.__name__}, of the same structure and types:\n"
                 f"    {shown_types(out_tree, avals)}\nis what the rule produced, while "
                 f"{self.__name__} produced\n    {shown_types(self.out_tree, self.out_avals)}")
 
     def pair_of_rule(self, rule, pair, second):
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
-            raise TypeError(f"Custom {rule} for function {self.__name__} must produce a pair (list or "
-                            f"tuple of length two): the function's output and {second}; got {pair}")
+            raise TypeError(f"Custom {rule} for function {self.__name__} must produce a pair (list "
+                            f"or tuple of length two): the output and {second}; got {pair}")
         return pair
 
 
@@ -164,8 +173,8 @@ def shown_types(tree, avals):
 class custom_jvp(CustomFunction):
     """Decorate a function that will bring its own rule for tangents; see `defjvp`.
 
-    Arguments in `nondiff_argnums` or `nondiff_argnames` are not differentiated and come first in the
-    rule. Calling the function before it has a rule raises AttributeError.
+    Arguments in `nondiff_argnums` or `nondiff_argnames` are not differentiated and come first in
+    the rule. Calling the function before it has a rule raises AttributeError.
     """
 
     kind = "custom_jvp"
@@ -196,8 +205,8 @@ class custom_jvp(CustomFunction):
 
     def __call__(self, *args, **kwargs):
         if self.jvp is None:
-            raise AttributeError(f"No JVP defined for custom_jvp function {fun_name(self.fun)} using "
-                                 "defjvp")
+            raise AttributeError("No JVP defined for custom_jvp function "
+                                 f"{fun_name(self.fun)} using defjvp")
         args = self.resolve(args, kwargs)
         call = FlatCall(self, [tree_map(without_tangent, x) if i in self.nondiff_argnums else x
                                for i, x in enumerate(args)])
@@ -237,8 +246,8 @@ def check_tangents(name, call, outs, tangents):
     wrong = [(typeof(x), aval_of(t)) for x, t in zip(outs, tangents)
              if not same_type(typeof(x).to_tangent_aval(), aval_of(t))]
     if wrong:
-        raise TypeError(f"Custom {name} for function {call.__name__} must produce primal and tangent "
-                        "outputs with corresponding shapes and dtypes:" + "".join(
+        raise TypeError(f"Custom {name} for function {call.__name__} must produce primal and "
+                        "tangent outputs with corresponding shapes and dtypes:" + "".join(
                             f"\n  primal {x.str_short()} wants tangent "
                             f"{x.to_tangent_aval().str_short()}, got {t.str_short()}"
                             for x, t in wrong))
@@ -267,14 +276,14 @@ class custom_vjp(CustomFunction):
         leaves of fwd's arguments come as `CustomVJPPrimal`s and zero cotangents as `SymbolicZero`s.
         """
         if symbolic_zeros and optimize_remat:
-            raise NotImplementedError("optimize_remat of a custom_vjp does not support symbolic_zeros")
+            raise NotImplementedError("optimize_remat does not support symbolic_zeros")
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
 
     def __call__(self, *args, **kwargs):
         if self.fwd is None or self.bwd is None:
-            raise AttributeError(f"No VJP defined for custom_vjp function {fun_name(self.fun)} using "
-                                 "defvjp")
+            raise AttributeError("No VJP defined for custom_vjp function "
+                                 f"{fun_name(self.fun)} using defvjp")
         args = self.resolve(args, kwargs)
         for i in self.nondiff_argnums:
             refuse_tracers(self, i, args[i])
@@ -307,9 +316,9 @@ def custom_vjp_primal_tree_values(tree):
 def refuse_tracers(custom, i, x):
     if any(isinstance(leaf, Tracer) for leaf in tree_leaves(x)):
         raise UnexpectedTracerError(
-            f"argument {i} of the custom_vjp function {fun_name(custom.fun)} is in nondiff_argnums, "
-            "but contains a tracer. Such arguments are for what is no array, such as functions: take "
-            "it out of nondiff_argnums and let bwd return None for it")
+            f"argument {i} of the custom_vjp function {fun_name(custom.fun)} is one of its "
+            "nondiff_argnums, but contains a tracer. Those are for what is no array, such as "
+            "functions: take it out and let bwd return None for it")
 
 
 def flat_fwd_rule(call):
@@ -347,7 +356,7 @@ def flat_bwd_rule(call):
 
 
 def leaves_like(in_tree, in_cts):
-    """One leaf of bwd's output for each leaf of the arguments; a None stands for a whole subtree."""
+    """A leaf of bwd's output for each leaf of the arguments; None stands for a whole subtree."""
     like = tree_unflatten(in_tree, [0] * in_tree.num_leaves)
     given = tuple(in_cts) if isinstance(in_cts, list) and len(in_cts) == len(like) else in_cts
     try:
@@ -355,8 +364,8 @@ def leaves_like(in_tree, in_cts):
             return broadcast_prefix(given, like, is_leaf=lambda x: x is None)
     except ValueError:
         pass
-    raise TypeError("Custom VJP bwd rule must produce a tuple with one entry for each argument of the "
-                    "primal function, each of that argument's container (pytree) structure or None; "
+    raise TypeError("Custom VJP bwd rule must produce a tuple with one entry for each argument of "
+                    "the primal function, of its container (pytree) structure or None; "
                     f"got {tree_structure(in_cts)} for arguments {in_tree}")
 
 
@@ -367,7 +376,7 @@ def cotangent_of(in_tree, i, aval, ct):
     got = aval_of(ct)
     if got.shape != aval.shape:
         paths = tree_flatten_with_path(tree_unflatten(in_tree, [0] * in_tree.num_leaves))[0]
-        raise ValueError("Custom VJP bwd rule must produce cotangents of the types of the arguments, "
+        raise ValueError("Custom VJP bwd rule must produce cotangents of the arguments' types, "
                          f"but at output{keystr(paths[i][0])} it produced {got.str_short()} for an "
                          f"argument of type {aval.str_short()}: the shapes differ")
     if is_zero(given_by_rule(ct)):

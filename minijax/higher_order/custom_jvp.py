@@ -1,5 +1,5 @@
 # Exported from notebooks/15_custom_rules.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: functions that bring their derivative along. Home: 15_custom_rules. In JAX: custom_derivatives.py.
+"""Layer: functions with a jvp rule. Home: 15_custom_rules. In JAX: custom_derivatives.py.
 
 `custom_jvp_call_p` applies a function. Differentiated, it asks the rule that the user gave with it;
 batched, it applies the batched function with the batched rule, so the rule survives.
@@ -15,8 +15,8 @@ from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.rules import Zero, is_zero, not_mapped
 
 __all__ = [
-    "CustomCall", "as_function", "transpose_call", "no_closed_over_tangents", "batched",
-    "custom_jvp_call_p", "batched_jvp", "with_symbolic_zeros",
+    "CustomCall", "as_function", "transpose_call", "no_closed_over_tangents", "batched", "agree",
+    "moved", "custom_jvp_call_p", "batched_jvp", "with_symbolic_zeros",
 ]
 
 
@@ -25,8 +25,8 @@ __all__ = [
 class CustomCall(Primitive):
     """A primitive that applies `call_jaxpr` and has a rule about it from elsewhere.
 
-    `call_jaxpr` is a flat Python function, until a trace writes the call down: then it is a program,
-    and the first `num_consts` operands are the values that the function had closed over.
+    `call_jaxpr` is a flat Python function, until a trace writes the call down: then it is a
+    program, and the first `num_consts` operands are the values that the function had closed over.
     """
 
     applies_functions = True
@@ -59,13 +59,15 @@ def transpose_call(cts, *operands, call_jaxpr, **params):
 def no_closed_over_tangents(what, tangents):
     if not all(is_zero(t) for t in tangents):
         raise UnexpectedTracerError(
-            f"Detected differentiation of a {what} function with respect to a closed-over value. Its "
-            "rule says how to differentiate with respect to its arguments only: pass the value as an "
+            f"Detected differentiation of a {what} function with respect to a closed-over value. "
+            "Its rule is about arguments only: pass the value as an "
             "argument and let the rule handle it; minijax.closure_convert finds such values")
 
 
-# A function and its rule must agree about where results have their batch axes, and either may be the
-# first to run: it fills in the list `out_dims` that they share.
+# --- Batched functions ----------------------------------------------------------------------------
+
+# A function and its rule must agree about where results have their batch axes, and either may be
+# the first to run: it fills in the list `out_dims` that they share.
 
 def batched(f, axis, dims, out_dims):
     """The flat f on batches whose axes are at `dims`, with those of the results at `out_dims`."""
@@ -139,8 +141,11 @@ def batched_jvp(jvp, axis, dims, out_dims):
 
 
 def with_symbolic_zeros(jvp, given):
-    """A flat function of primals and the given tangents only, and a list that tells, once it has run,
-    for each result whether it has a tangent among the results that follow them."""
+    """A flat function of primals and the given tangents only, and a list of flags.
+
+    Once the function has run, a flag tells of each result whether it has a tangent, which follows
+    after the results.
+    """
     produced = []
 
     def flat(*args):

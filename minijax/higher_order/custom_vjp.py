@@ -1,5 +1,5 @@
 # Exported from notebooks/15_custom_rules.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: functions that bring their pullback along. Home: 15_custom_rules. In JAX: custom_derivatives.py.
+"""Layer: functions with a vjp rule. Home: 15_custom_rules. In JAX: custom_derivatives.py.
 
 `custom_vjp_call_p` applies a function that comes with `fwd`, to be run in its place under
 differentiation, and `bwd`, which `custom_lin_p` keeps until the linear program runs backwards.
@@ -13,13 +13,11 @@ from minijax.higher_order.custom_jvp import (
 )
 from minijax.higher_order.programs import tracked
 from minijax.interpreters.batching import batch_flat, to_dim
-from minijax.rules import (
-    Zero, bind, drop, is_undefined_primal, is_zero, not_mapped,
-)
+from minijax.rules import Zero, bind, drop, is_undefined_primal, is_zero, not_mapped
 
 __all__ = [
-    "custom_vjp_call_p", "batched_fwd", "batched_bwd", "summed_to_dim", "CustomLinear",
-    "custom_lin_p",
+    "custom_vjp_call_p", "batched_fwd", "batched_bwd", "unbatched_aval", "summed_to_dim",
+    "CustomLinear", "custom_lin_p",
 ]
 
 
@@ -88,7 +86,7 @@ def batched_fwd(fwd, axis, dims, out_dims):
 
 
 def batched_bwd(bwd, axis, dims, out_dims, in_avals):
-    """`bwd` on batches; the cotangent of an argument without a batch axis is the sum over the batch."""
+    """`bwd` on batches; an argument without a batch axis gets the sum over the batch."""
     def bwd_batched(memo, residuals, cts):
         inner_memo, residual_dims = memo
         given, produced = [not is_zero(ct) for ct in cts], []
@@ -122,7 +120,7 @@ def summed_to_dim(axis, ct, dim, want):
 # --- custom_lin: a linear function known by its transpose -----------------------------------------
 
 class CustomLinear(Primitive):
-    """Residuals and tangents in, tangents out, by a function of which only the transpose is known."""
+    """Residuals and tangents in, tangents out, by a function known by its transpose."""
 
     def __init__(self, name):
         super().__init__(name, multiple_results=True, higher_order=True)
@@ -131,9 +129,9 @@ class CustomLinear(Primitive):
 
     def missing_rule(self, kind):
         return TypeError(
-            "can't apply forward-mode differentiation (jvp, jacfwd, hessian or linearize's function) "
-            "to a custom_vjp function: it has a rule for reverse mode only. Use reverse mode, or give "
-            "a custom_jvp rule, which serves both")
+            "can't apply forward-mode differentiation (jvp, jacfwd, hessian, linearize's function) "
+            "to a custom_vjp function: its rule is for reverse mode only. Use that, or give a "
+            "custom_jvp rule, which serves both")
 
 
 custom_lin_p = CustomLinear("custom_lin")

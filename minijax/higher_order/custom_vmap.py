@@ -1,5 +1,5 @@
 # Exported from notebooks/15_custom_rules.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: functions that bring their batched form along. Home: 15_custom_rules. In JAX: custom_batching.py.
+"""Layer: functions with a batch rule. Home: 15_custom_rules. In JAX: custom_batching.py.
 
 `custom_vmap_call_p` applies a program; vmap asks the user's rule instead of batching the program.
 """
@@ -10,6 +10,11 @@ from minijax.interpreters.jvp import jvp_instantiated
 from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import ClosedJaxpr, dce_jaxpr, eval_jaxpr
 from minijax.rules import Zero, batch_axis_first, is_zero, not_mapped
+
+__all__ = ["custom_vmap_call_p", "rule_for_tangents"]
+
+
+# --- A rule for batches ---------------------------------------------------------------------------
 
 # rule : (axis, batches, their dims) -> (results, their dims)
 
@@ -56,9 +61,10 @@ def rule_for_tangents(rule, num_consts, given, produced):
     def tangent_rule(axis, vals, dims):
         vals, dims = vals[num_consts:], dims[num_consts:]
         n, where = len(given), tracked(given, range(len(given)))
-        mapped = {i for i, d in [*enumerate(dims[:n]), *zip(where, dims[n:])] if d is not not_mapped}
+        where = [*range(n), *where]
+        mapped = {i for i, d in zip(where, dims) if d is not not_mapped}
         fronted = [batch_axis_first(axis, x, d) if i in mapped else x
-                   for i, x, d in zip([*range(n), *where], vals, dims)]
+                   for i, x, d in zip(where, vals, dims)]
         rest, out_dims = iter(fronted[n:]), []
 
         def batched_function(*primals):
