@@ -17,7 +17,7 @@ from minijax import avals
 from minijax.array import Array, as_array
 from minijax.avals import aval_of_type
 from minijax.errors import (
-    ConcretizationTypeError, MissingRuleError, TracerArrayConversionError,
+    ConcretizationTypeError, ImpossibleRuleError, MissingRuleError, TracerArrayConversionError,
     TracerBoolConversionError, TracerIntegerConversionError, UnexpectedTracerError,
 )
 
@@ -121,7 +121,8 @@ class Primitive(RuleSlots):
 
     def missing_rule(self, kind):
         """The error for a rule that isn't there."""
-        return MissingRuleError(self, kind, self.impossible.get(kind))
+        why = self.impossible.get(kind)
+        return (ImpossibleRuleError if why else MissingRuleError)(self, kind, why)
 
     def __repr__(self):
         return self.name
