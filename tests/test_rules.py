@@ -3,6 +3,7 @@ import importlib
 
 import pytest
 from samples import samples as first_order_samples
+from samples_effects import effect_samples
 from samples_higher_order import higher_order_samples
 
 from minijax.book.blocks import modules_of_primitives, rule_block
@@ -21,9 +22,13 @@ CONVENTIONS = {
     ("custom_vjp_call", "jvp"): "its tangent can only run backwards: see test_custom_rules",
     ("custom_lin", "abstract_eval"): "only its transpose can be run",
     ("custom_lin", "transpose"): "only its transpose can be run",
+    ("debug_callback", "jvp"): "it has no results to have tangents: see test_effects",
+    ("debug_print", "jvp"): "it has no results to have tangents: see test_effects",
+    ("pure_callback", "jvp"): "a ValueError, as in JAX: see test_effects",
+    ("io_callback", "jvp"): "a ValueError, as in JAX: see test_effects",
 }
 
-samples = first_order_samples | higher_order_samples
+samples = first_order_samples | higher_order_samples | effect_samples
 PACKAGE = list(primitives.values())
 
 
