@@ -26,11 +26,11 @@ from minijax.wrong_numbers import refuse_wrong_numbers
 
 __all__ = [
     "RULE_KINDS", "primitives", "rules_epoch", "bump_rules_epoch", "RuleSlots", "Primitive",
-    "rule_for", "Trace", "get_current_trace", "set_current_trace", "ConcreteWhenKnown",
-    "raise_if_not_scalar", "concrete_or_error", "Tracer", "tracer_aval", "SourceInfo",
-    "user_source", "unzip2", "EvalTrace", "eval_trace", "wrap", "run_quietly", "eval_operand",
-    "weak_types_of_results", "predicted_weak_types", "weak_types", "check_alive", "forget",
-    "extend_axis_env", "get_axis_env", "name_of",
+    "rule_for", "Trace", "get_current_trace", "ended_traces", "set_current_trace",
+    "ConcreteWhenKnown", "raise_if_not_scalar", "concrete_or_error", "Tracer", "tracer_aval",
+    "SourceInfo", "user_source", "unzip2", "EvalTrace", "eval_trace", "wrap", "run_quietly",
+    "eval_operand", "weak_types_of_results", "predicted_weak_types", "weak_types", "check_alive",
+    "forget", "extend_axis_env", "get_axis_env", "extend_scopes", "name_of",
 ]
 
 
@@ -100,6 +100,8 @@ class RuleSlots:
 class Primitive(RuleSlots):
     """An operation named `name`. It has rules that give it meanings, and no meaning of its own."""
 
+    applies_functions = False     # its parameters hold Python functions, which may close over tracers
+
     def __init__(self, name, multiple_results=False, higher_order=False):
         super().__init__()
         self.name = name
@@ -116,6 +118,15 @@ class Primitive(RuleSlots):
         """The side effects of an application; a primitive with some overrides this."""
         return frozenset()
 
+    def to_record(self, args, params):
+        """Operands and parameters to write down; one that is given Python functions overrides this."""
+        return args, params
+
+    def missing_rule(self, kind):
+        """The error for a rule that isn't there."""
+        why = self.impossible.get(kind)
+        return (ImpossibleRuleError if why else MissingRuleError)(self, kind, why)
+
     def __repr__(self):
         return self.name
 
@@ -124,8 +135,7 @@ def rule_for(primitive, kind):
     """The rule of a kind, or a MissingRuleError that says whether it can exist at all."""
     rule = primitive.rules.get(kind)
     if rule is None:
-        why = primitive.impossible.get(kind)
-        raise (ImpossibleRuleError if why else MissingRuleError)(primitive, kind, why)
+        raise primitive.missing_rule(kind)
     return rule
 
 
@@ -145,13 +155,6 @@ class Trace:
 
     def process_primitive(self, primitive, args, params):
         raise NotImplementedError(f"{type(self).__name__} must say what a primitive means")
-
-    # Calls that one primitive can't carry; JAX gives traces the same two.
-    def process_custom_jvp_call(self, primitive, fun, jvp_rule, args, **params):
-        raise NotImplementedError(f"{type(self).__name__} has no custom_jvp")
-
-    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
-        raise NotImplementedError(f"{type(self).__name__} has no custom_vjp")
 
     def is_mine(self, x):
         return isinstance(x, Tracer) and x._trace is self
@@ -506,8 +509,6 @@ class extend_axis_env:
 
 def get_axis_env():
     return _thread.axis_env
-
-
 class extend_scopes:
     """`with extend_scopes(name):` — what is traced inside remembers that it belongs to `name`."""
 

@@ -10,8 +10,8 @@ from minijax.core import get_current_trace, set_current_trace
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.staging import JaxprTrace
 from minijax.jaxpr import convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr
-from minijax.rules import Zero, is_zero
 from minijax.leaks import leak_checked
+from minijax.rules import Zero, is_zero
 
 __all__ = ["PartialEvalTrace", "linearize_flat", "apply_linear", "split_jaxpr"]
 
