@@ -230,7 +230,8 @@ def tanh(m, x):
     """A polynomial near 0, and 1 - 2 / (e^(2|x|) + 1) beyond."""
     size = m.absolute(x)
     far = m.const(1.0) - m.const(2.0) / (exp(m, size + size) + m.const(1.0))
-    return m.select(size < m.const(0.625), odd_series(m, x, TANH), m.copysign(far, x))
+    out = m.select(size < m.const(0.625), odd_series(m, size, TANH), far)
+    return m.copysign(out, x)
 
 
 def sinh(m, x):
