@@ -15,7 +15,7 @@ from minijax.compiler.plan import Plan
 from minijax.compiler.vector_math import FUNCTIONS, NumpyMath, evaluate, format_for
 from minijax.interpreters.staging import trace_to_closed_jaxpr
 from minijax.loop_ir import Axis, Buffer, Load, Nest, Program, Store, axis_index, body_of, op
-from minijax.primitives.elementwise import erf_inv
+from minijax.primitives import elementwise
 
 wide = np.longdouble
 has_wide = np.finfo(wide).nmant > 60                 # not where long double is double
@@ -111,15 +111,15 @@ RANGES = dict(
     cbrt=(-8, 8), pow=(0, 4), atan2=(-4, 4))
 
 # Where some function changes its formula.
-SEAMS = np.array([1, 0.5, 2, 0.49, 0.625, 0.85, 4.1, 6, 10.3, 28, 2.0 ** 60, 2.0 ** -28, math.log(2) / 2,
-                  math.sqrt(0.5), math.sqrt(2), math.tan(math.pi / 8), math.pi / 4, math.pi / 2,
-                  math.sqrt(1 - math.exp(-6.25)), 2.0 ** 40, 2.0 ** 53, 2.0 ** 69])
+SEAMS = np.array([1, 0.5, 2, 0.49, 0.625, 0.85, 4.1, 6, 10.3, 28, 2.0 ** 60, 2.0 ** -28,
+                  math.log(2) / 2, math.sqrt(0.5), math.sqrt(2), math.tan(math.pi / 8), math.pi / 4,
+                  math.pi / 2, math.sqrt(1 - math.exp(-6.25)), 2.0 ** 40, 2.0 ** 53, 2.0 ** 69])
 EDGES = np.array([0.0, np.inf, np.nan, 0.5, 1, 2, 3, 2.5, 1e300, 1e-300, 1e-320, 2.0 ** 52 + 1,
                   2.0 ** 53, 1 - 2.0 ** -24, 1 + 2.0 ** -23])
 
 
 def every_exponent(dtype, rng, each=12):
-    """Numbers of both signs with every exponent there is: powers of two, their neighbours, others."""
+    """Numbers of both signs with every exponent: powers of two, their neighbours, and others."""
     info = np.finfo(dtype)
     powers = np.arange(info.minexp - info.nmant, info.maxexp)
     x = np.ldexp(dtype(1), powers).astype(dtype)
@@ -154,7 +154,8 @@ def partner(name, x, dtype, rng):
     """Second arguments: such that many powers x^y are neither 0 nor infinite."""
     exponents = rng.uniform(-30, 30, len(x))
     if name == "atan2":
-        return (np.clip(x, 1e-30, 1e30) * 2.0 ** exponents * rng.choice([-1, 1], len(x))).astype(dtype)
+        signs = rng.choice([-1, 1], len(x))
+        return (np.clip(x, 1e-30, 1e30) * 2.0 ** exponents * signs).astype(dtype)
     log = np.log2(np.maximum(np.abs(x), 1e-300).astype(np.float64))
     largest = np.finfo(dtype).maxexp
     fitting = rng.uniform(-1.1, 1, len(x)) * largest / np.where(np.abs(log) > 1e-6, log, 1)
@@ -165,7 +166,7 @@ def partner(name, x, dtype, rng):
 # --- Errors ------------------------------------------------------------------------------------
 
 def ulps(got, want, dtype):
-    """|got - want| in units in the last place of `want`, a wide number; inf if only one is special."""
+    """|got - want| in units in the last place of `want`; inf if only one of them is special."""
     info = np.finfo(dtype)
     rounded = want.astype(dtype)
     exponent = np.maximum(np.frexp(np.abs(want))[1] - 1, info.minexp)
@@ -263,15 +264,15 @@ def test_forms_agree(name, results):
 EXACT = [
     ("exp", 0.0, 1), ("exp", -np.inf, 0), ("exp", np.inf, np.inf), ("exp2", 10, 1024),
     ("exp2", -1, 0.5), ("log", 1, 0), ("log", 0, -np.inf), ("log", -1, np.nan), ("log2", 0.25, -2),
-    ("log2", 2.0 ** 100, 100), ("log1p", -1, -np.inf), ("log1p", -2, np.nan), ("sin", np.inf, np.nan),
-    ("cos", 0, 1), ("tan", -np.inf, np.nan), ("tanh", np.inf, 1), ("tanh", -np.inf, -1),
+    ("log2", 2.0 ** 100, 100), ("log1p", -1, -np.inf), ("log1p", -2, np.nan), ("cos", 0, 1),
+    ("sin", np.inf, np.nan), ("tan", -np.inf, np.nan), ("tanh", np.inf, 1), ("tanh", -np.inf, -1),
     ("sinh", -np.inf, -np.inf), ("cosh", -np.inf, np.inf), ("asin", 1.5, np.nan),
     ("acos", 1, 0), ("acosh", 1, 0), ("acosh", 0.5, np.nan), ("acosh", -3, np.nan),
     ("atanh", 1, np.inf), ("atanh", -1, -np.inf), ("atanh", 2, np.nan), ("asinh", -np.inf, -np.inf),
     ("erf", np.inf, 1), ("erfc", np.inf, 0), ("erfc", -np.inf, 2), ("erf_inv", 1, np.inf),
     ("erf_inv", -1, -np.inf), ("erf_inv", 1.5, np.nan), ("logistic", np.inf, 1),
-    ("logistic", -np.inf, 0), ("rsqrt", 0.0, np.inf), ("rsqrt", -0.0, -np.inf), ("rsqrt", -1, np.nan),
-    ("rsqrt", 0.25, 2), ("cbrt", -27, -3), ("cbrt", 1000, 10), ("cbrt", -np.inf, -np.inf)]
+    ("logistic", -np.inf, 0), ("rsqrt", 0.0, np.inf), ("rsqrt", -0.0, -np.inf),
+    ("rsqrt", -1, np.nan), ("rsqrt", 0.25, 2), ("cbrt", -27, -3), ("cbrt", 1000, 10), ("cbrt", -np.inf, -np.inf)]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -290,7 +291,7 @@ POINTS = np.array([0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 2.5, -2.5, np.inf,
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name, of_c", [("pow", np.power), ("atan2", np.arctan2)])
 def test_cases_of_two_arguments(name, of_c, dtype):
-    """Zeros, infinities and NaN in all pairs, as the C library has them; so are the zeros' signs."""
+    """Zeros, infinities and NaN in all pairs, as the C library has them, zeros with their sign."""
     x, y = (a.ravel().astype(dtype) for a in np.meshgrid(POINTS, POINTS))
     with np.errstate(all="ignore"):
         want = of_c(x, y)
@@ -333,5 +334,5 @@ def test_loops_call_nothing(name):
 
 def test_erf_inv_is_a_loop():
     aval = ShapedArray((8,), np.float32)
-    program = lower(trace_to_closed_jaxpr(lambda x: [erf_inv(x)], [aval]))
+    program = lower(trace_to_closed_jaxpr(lambda x: [elementwise.erf_inv(x)], [aval]))
     assert [type(step) for step in program.steps] == [Nest]
