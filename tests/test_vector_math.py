@@ -33,7 +33,7 @@ BOUNDS = {name: 4 if name in FOUR else 2 for name in FUNCTIONS}
 def erf_series(x):
     """erf for |x| < 3: a series in which all terms have one sign."""
     term = total = x * np.exp(-x * x) * 2 / np.sqrt(PI)
-    for n in range(1, 90):
+    for n in range(1, 60):
         term = term * 2 * x * x / (2 * n + 1)
         total = total + term
     return total
@@ -42,7 +42,7 @@ def erf_series(x):
 def erfc_fraction(x):
     """erfc for x > 2, by its continued fraction; the square is split so that e^(-x²) is exact."""
     fraction = x
-    for n in range(120, 0, -1):
+    for n in range(80, 0, -1):
         fraction = x + wide(n) / 2 / fraction
     head = x.astype(np.float32).astype(wide)
     return np.exp(-head * head) * np.exp(-(x - head) * (x + head)) / np.sqrt(PI) / fraction
@@ -67,7 +67,7 @@ def erf_inv(x):
     y = np.abs(evaluate("erf_inv", x.astype(np.float64))).astype(wide)
     inside = (size > 1e-30) & (size < 1)
     y = np.where(inside, y, 1)
-    for _ in range(3):
+    for _ in range(2):
         rest = np.where(y < 0.5, erf(y) - size, (1 - size) - erfc(y))
         y = y - rest * np.sqrt(PI) / 2 * np.exp(y * y)
     edge = np.where(size < 1, size * np.sqrt(PI) / 2, np.where(size == 1, np.inf, np.nan))
@@ -256,6 +256,9 @@ def test_forms_agree(name, results):
     """Machine code rounds where NumPy's form does; its multiply_add rounds once, or twice."""
     dtype, out = results
     args, got = out[name]
+    # below, what a product lacks is too small to be a number, and FusedMath can't know it
+    usual = np.abs(args[0]) > 1e-30
+    args, got = [a[usual] for a in args], got[usual]
     same = [np.mean((got == form) | np.isnan(got) & np.isnan(form))
             for form in (fused(name, *args), evaluate(name, *args))]
     assert max(same) > 0.999, same
@@ -272,7 +275,8 @@ EXACT = [
     ("erf", np.inf, 1), ("erfc", np.inf, 0), ("erfc", -np.inf, 2), ("erf_inv", 1, np.inf),
     ("erf_inv", -1, -np.inf), ("erf_inv", 1.5, np.nan), ("logistic", np.inf, 1),
     ("logistic", -np.inf, 0), ("rsqrt", 0.0, np.inf), ("rsqrt", -0.0, -np.inf),
-    ("rsqrt", -1, np.nan), ("rsqrt", 0.25, 2), ("cbrt", -27, -3), ("cbrt", 1000, 10), ("cbrt", -np.inf, -np.inf)]
+    ("rsqrt", -1, np.nan), ("rsqrt", 0.25, 2), ("cbrt", -27, -3), ("cbrt", 1000, 10),
+    ("cbrt", -np.inf, -np.inf)]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -318,18 +322,25 @@ def test_angles_of_every_size(dtype):
 
 # --- What the compiler makes of them -----------------------------------------------------------
 
+def functions_called(name, dtype, arity):
+    """What the machine code of a loop calls that is not an instruction."""
+    axis = Axis(4096)
+    inputs = [Buffer((4096,), np.dtype(dtype)) for _ in range(arity)]
+    out = Buffer((4096,), np.dtype(dtype))
+    value = op(name, *[Load(b, axis_index(axis)) for b in inputs])
+    nest = Nest([axis], body_of([Store(out, axis_index(axis), value)]))
+    text = llvm_text(Plan(Program(inputs, [nest], [out], [])))
+    return {c for c in re.findall(r"call .*?@\"?([\w.]+)", text) if not c.startswith("llvm.")}
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_loops_call_nothing(name):
     """No function is left to the C library, so that nothing keeps a loop from being vectorised."""
-    axis, arity = Axis(4096), 2 if name in ("pow", "atan2") else 1
+    arity = 2 if name in ("pow", "atan2") else 1
     for dtype in (np.float32, np.float64):
-        inputs = [Buffer((4096,), np.dtype(dtype)) for _ in range(arity)]
-        out = Buffer((4096,), np.dtype(dtype))
-        value = op(name, *[Load(b, axis_index(axis)) for b in inputs])
-        nest = Nest([axis], body_of([Store(out, axis_index(axis), value)]))
-        text = llvm_text(Plan(Program(inputs, [nest], [out], [])))
-        called = set(re.findall(r"call .*?@\"?([\w.]+)", text))
-        assert all(c.startswith("llvm.") for c in called), called
+        plain = functions_called("neg" if arity == 1 else "add", dtype, arity)
+        assert functions_called(name, dtype, arity) == plain
+    assert functions_called("lgamma", dtype, 1) > plain
 
 
 def test_erf_inv_is_a_loop():
