@@ -44,7 +44,7 @@ LAYERS = (
     Layer("higher_order", ("higher_order.*",),
           "programs inside programs: jit",
           "jax/_src/pjit.py"),
-    Layer("api", ("flatten", "api", "dispatch"),
+    Layer("api", ("flatten", "api", "dispatch", "ad_checkpoint"),
           "jit, grad, vmap, … with argnums, axes and pytrees",
           "jax/_src/api.py"),
     Layer("front", ("lax", "numpy.*", "nn", "checkers", "__init__", "book.*"),
