@@ -20,11 +20,12 @@ from minijax.higher_order.jit import bind_jit, executable_of
 from minijax.higher_order.programs import memos
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import ClosedJaxpr, convert_constvars_jaxpr, eval_jaxpr
+from minijax.tree_code import builder, reader
 from minijax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
 __all__ = [
     "static_positions", "check_static", "static_key", "tagged", "Program", "LEAF_TREE",
-    "plain_tree", "flatten_arguments", "leaf_key", "programs_of", "JitFunction", "buffers_of",
+    "plain_tree", "ArgumentReader", "leaf_key", "programs_of", "JitFunction", "buffers_of",
     "BoundJit", "jit", "clear_caches", "Traced", "Lowered", "Compiled", "check_arguments",
 ]
 
@@ -85,12 +86,13 @@ def tagged(value):
 class Program:
     """What one key leads to: the program, its constants and the tree of its results."""
 
-    __slots__ = ("jaxpr", "consts", "const_values", "out_tree", "weak", "name", "donated", "inline",
-                 "executable")
+    __slots__ = ("jaxpr", "consts", "const_values", "out_tree", "build", "weak", "name", "donated",
+                 "inline", "executable")
 
     def __init__(self, jaxpr, consts, out_tree, name, donated, inline):
         self.jaxpr, self.consts = jaxpr, consts
         self.out_tree = LEAF_TREE if out_tree == LEAF_TREE else out_tree
+        self.build = builder(out_tree)
         self.name, self.donated, self.inline = name, donated, inline
         self.weak = [v.aval.weak_type for v in jaxpr.outvars]
         traced = any(isinstance(c, Tracer) for c in consts)
@@ -104,7 +106,7 @@ class Program:
         outs = self.executable(*self.const_values, *buffers)
         if self.out_tree is LEAF_TREE:
             return Array(outs[0], self.weak[0])
-        return self.out_tree.unflatten([Array(out, weak) for out, weak in zip(outs, self.weak)])
+        return self.build([Array(out, weak) for out, weak in zip(outs, self.weak)])
 
     def bind(self, leaves):
         """The program as one equation, or as its equations if it is inline."""
@@ -122,11 +124,24 @@ def plain_tree(n):
     return tree_structure(((0,) * n, {}))
 
 
-def flatten_arguments(args, kwargs):
-    """Leaves and tree of (args, kwargs); quickly if all arguments are Arrays."""
-    if not kwargs and all([type(x) is Array for x in args]):
-        return args, plain_tree(len(args))
-    return tree_flatten((args, kwargs))
+class ArgumentReader:
+    """Leaves and tree of (args, kwargs); quickly if they are Arrays in a tree met before."""
+
+    __slots__ = ("tree", "read")
+
+    def __init__(self):
+        self.tree = self.read = None
+
+    def expect(self, tree):
+        self.tree, self.read = tree, reader(tree)
+
+    def __call__(self, args, kwargs):
+        if not kwargs and all([type(x) is Array for x in args]):
+            return args, plain_tree(len(args))
+        leaves = self.read and self.read((args, kwargs))
+        if leaves is not None and all([type(x) is Array for x in leaves]):
+            return leaves, self.tree
+        return tree_flatten((args, kwargs))
 
 
 def leaf_key(x):
@@ -157,6 +172,7 @@ class JitFunction:
         self.static_nums, self.static_names = static_positions(fun, static_argnums, static_argnames)
         self.donate = as_index_tuple("donate_argnums", donate_argnums or ())
         self.has_static = bool(self.static_nums or self.static_names)
+        self.flatten = ArgumentReader()
         self.programs = programs_of(fun, (self.static_nums, self.static_names, self.donate, inline))
         update_wrapper(self, fun, updated=())   # not its __dict__: fun may be jitted itself
 
@@ -175,7 +191,7 @@ class JitFunction:
         static, call = (), self.fun
         if self.has_static:
             (args, kwargs), static, call = self.split_static(args, kwargs)
-        leaves, in_tree = flatten_arguments(args, kwargs)
+        leaves, in_tree = self.flatten(args, kwargs)
         key = (in_tree.nodes, tuple([leaf_key(x) for x in leaves]), static, rules_epoch(),
                config.trace_key())
         try:
@@ -185,6 +201,7 @@ class JitFunction:
             program = self.programs.get(key)
         if program is None:
             program = self.programs[key] = self.trace_program(call, in_tree, leaves)
+            self.flatten.expect(in_tree)
         return program, leaves
 
     def split_static(self, args, kwargs):

@@ -13,8 +13,8 @@ from minijax.core import Tracer, rule_for, swap_source
 
 __all__ = [
     "Var", "Literal", "is_literable", "JaxprEqn", "Jaxpr", "ClosedJaxpr", "jaxprs_in_params",
-    "open_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "Names", "encode_name", "WIDTH", "jaxpr_lines",
-    "eqn_lines", "printed_params", "name_as_outside", "param_lines", "nested_lines",
+    "inner_effects", "open_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "Names", "encode_name", "WIDTH",
+    "jaxpr_lines", "eqn_lines", "printed_params", "name_as_outside", "param_lines", "nested_lines",
     "short_or_long", "param_text", "JaxprTypeError", "check_jaxpr", "bind_var", "check_atom",
     "check_eqn", "dce_jaxpr", "convert_constvars_jaxpr",
 ]
@@ -123,6 +123,11 @@ def jaxprs_in_params(params):
                 yield name, item
 
 
+def inner_effects(params):
+    """What the programs among an equation's parameters do: its effects are theirs."""
+    return frozenset().union(*[jaxpr.effects for _, jaxpr in jaxprs_in_params(params)])
+
+
 def open_jaxpr(jaxpr):
     return jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
 
@@ -204,8 +209,8 @@ def jaxpr_lines(jaxpr, names):
 
 def eqn_lines(eqn, names, read):
     """The lines of `c:f32[] = primitive[parameters] a b`; a result that nobody reads is `_`."""
-    typed = (names.typed(v) if v in read else f"_:{v.aval.str_short()}" for v in eqn.outvars)
-    lead = f"{' '.join(typed)} = {eqn.primitive.name}"
+    typed = [names.typed(v) if v in read else f"_:{v.aval.str_short()}" for v in eqn.outvars]
+    lead = f"{' '.join(typed)} = {eqn.primitive.name}" if typed else eqn.primitive.name
     inputs = " ".join(["", *map(names, eqn.invars)])
     if eqn.primitive.name == "jit":
         name_as_outside(eqn, names)

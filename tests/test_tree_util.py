@@ -13,6 +13,8 @@ from hypothesis import given, settings, strategies as st
 
 from minijax import tree, tree_util as mtu
 from minijax.book.trees import draw_tree
+from minijax.tree_code import builder, reader
+from minijax.tree_util import tree_flatten, tree_structure
 
 Point = collections.namedtuple('Point', 'x y')
 
@@ -374,3 +376,43 @@ def test_a_drawing_shows_leaves_and_recipe_in_the_colours_of_the_page():
     assert svg.index('>tuple 2<') < svg.index('>None 0<') < svg.index('>dict 2<')
     assert 'role="img" aria-label="A tree' in svg
     assert 'fill="currentColor"' in svg and 'black' not in svg
+
+
+# --- Recipes as programs --------------------------------------------------------------------------
+
+CODED = [3, (), [1], (1, [2, {"b": 3, "a": (4,)}], None), {2: 1, 1: [2]}, {"it's": {"a\nb": 1}},
+         Point(1, {"x": 2}), [Point(1, 2), (3,)]]
+
+
+@pytest.mark.parametrize("tree", CODED, ids=repr)
+def test_builder_is_unflatten(tree):
+    leaves, treedef = tree_flatten(tree)
+    build = builder(treedef)
+    assert build(leaves) == tree and type(build(leaves)) is type(tree)
+    assert tree_structure(build(leaves)) == treedef
+
+
+@pytest.mark.parametrize("tree", CODED[:6], ids=repr)
+def test_reader_reads_its_own_structure_only(tree):
+    leaves, treedef = tree_flatten(tree)
+    assert reader(treedef)(tree) == leaves
+    for other in [(), [1, 2], {"a": 1}, {"it's": {"a": 1}}, (1, [2, {"b": 3, "c": (4,)}], None)]:
+        if tree_structure(other) != treedef and treedef != tree_structure(0):
+            assert reader(treedef)(other) is None
+
+
+def test_reader_refuses_other_containers():
+    point = Point(1, 2)
+    assert reader(tree_structure(point))(point) is None
+    assert reader(tree_structure({"a": 1}))(collections.OrderedDict(a=1)) is None
+    assert reader(tree_structure((1, 2)))(point) is None
+
+
+def test_deep_and_large_recipes_fall_back():
+    tree = [0]
+    for _ in range(500):
+        tree = [tree]
+    assert builder(tree_structure(tree))([0]) == tree
+    large = list(range(3000))
+    assert builder(tree_structure(large))(large) == large
+    assert reader(tree_structure(large))(large) is None

@@ -23,7 +23,7 @@ LAYERS = (
     Layer("foundations", ("config", "errors", "dtypes", "avals", "array"),
           "options, error types, dtypes and promotion, the Array",
           "jax/_src/config.py, dtypes.py, array.py"),
-    Layer("trees", ("tree_util", "tree"),
+    Layer("trees", ("tree_util", "tree_code", "tree"),
           "nested data as a flat list and a recipe",
           "jax/_src/tree_util.py"),
     Layer("core", ("core",),

@@ -13,7 +13,7 @@ from minijax.higher_order.programs import (
     batch_jaxpr, jvp_jaxpr, memo_by_jaxpr, partial_eval_jaxpr, tracked, transpose_jaxpr,
 )
 from minijax.interpreters.staging import JaxprTrace
-from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, inner_effects
 from minijax.rules import Zero, is_undefined_primal, is_zero
 
 __all__ = ["jit_p", "bind_jit", "executable_of", "run"]
@@ -24,6 +24,7 @@ __all__ = ["jit_p", "bind_jit", "executable_of", "run"]
 jit_p = Primitive("jit", multiple_results=True, higher_order=True)
 jit_p.def_impossible("lowering", "the compiler puts the inner program in its place")
 jit_p.usual_params = {"inline": False, "donated_invars": ()}
+jit_p.effects_of = inner_effects
 
 
 def bind_jit(jaxpr, consts, args, name, inline=False, donated_invars=()):
