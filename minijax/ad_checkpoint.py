@@ -29,6 +29,15 @@ from minijax.tree_util import (
     broadcast_prefix, keystr, tree_flatten, tree_flatten_with_path, tree_map, tree_unflatten,
 )
 
+__all__ = [
+    "Recompute", "Saveable", "everything_saveable", "DotsSaveable", "dots_saveable",
+    "dots_with_no_batch_dims_saveable", "SaveOnlyTheseNames", "SaveAnyNamesButThese",
+    "save_only_these_names", "save_any_names_but_these", "save_anything_except_these_names",
+    "save_from_both_policies", "no_offloading", "checkpoint_policies", "NOT_GIVEN", "checkpoint",
+    "remat", "cse_flags", "traced_once", "trace_function", "checkpoint_name", "saved_residuals",
+    "sources_of", "place", "origin", "argument_names", "print_saved_residuals",
+]
+
 
 # --- Policies -------------------------------------------------------------------------------------
 
@@ -238,8 +247,16 @@ def sources_of(jaxpr, names):
     found = [(v.aval, "from a constant") for v in jaxpr.constvars if v in wanted]
     found += [(v.aval, f"from the argument {name}")
               for v, name in zip(jaxpr.invars, names) if v in wanted]
-    return found + [(v.aval, f"{origin(eqn)} from {eqn.source_info}")
+    return found + [(v.aval, f"{origin(eqn)} from {place(eqn.source_info)}")
                     for eqn in jaxpr.eqns for v in eqn.outvars if v in wanted]
+
+
+def place(source):
+    """file:line:column (function)"""
+    if source is None:
+        return "unknown"
+    line, column = source.position
+    return f"{source.code.co_filename}:{line}:{column} ({source.code.co_qualname})"
 
 
 def origin(eqn):

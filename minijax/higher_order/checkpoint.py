@@ -25,7 +25,12 @@ from minijax.loop_ir import lower_elementwise
 from minijax.primitives.barrier import optimization_barrier_p
 from minijax.rules import UndefinedPrimal, Zero, defvectorized, is_undefined_primal, is_zero
 
-__all__ = []
+__all__ = [
+    "name_p", "name_jvp", "Answer", "Saveable", "Recompute", "nothing_saveable", "is_saved",
+    "RematTracer", "RematTrace", "Split", "split_by_policy", "used_constants", "record_later",
+    "with_program", "checkpoint_p", "SPLIT_CALLS", "transpose_again", "inlined_checkpoint",
+    "behind_barrier",
+]
 
 
 # --- Names ----------------------------------------------------------------------------------------
@@ -113,8 +118,10 @@ class RematTrace(PartialEvalTrace):
         known = [not u for u in unknown]
         split = split_by_policy(open_jaxpr(params["jaxpr"]), unknown, self.policy, True)
         with set_current_trace(self.parent):
-            outs = primitive.bind(*split.consts, *map(self.known_value, tracked(known, args)),
-                                  **with_program(params, split.known, len(split.consts), known))
+            outs = primitive.bind(
+                *split.consts, *map(self.known_value, tracked(known, args)),
+                **with_program(params, split.known,
+                               lambda cse: [True] * len(split.consts) + tracked(known, cse)))
         return record_later(self, split, outs, primitive, args, unknown, params)
 
     def saves(self, primitive, args, params):
@@ -197,7 +204,12 @@ def record_later(trace, split, outs, primitive, args, unknown, params):
     known, computed = iter(outs[:n_known]), iter(outs[n_known:])
     known_args = [*split.consts, *tracked([not u for u in unknown], args)]
     residuals = [next(computed) if s is None else known_args[s] for s in split.sources]
-    later_params = with_program(params, split.later, len(residuals), unknown)
+
+    def cse_of_later(cse):
+        of_known = [True] * len(split.consts) + tracked([not u for u in unknown], cse)
+        return [s is None or of_known[s] for s in split.sources] + tracked(unknown, cse)
+
+    later_params = with_program(params, split.later, cse_of_later)
     if primitive is checkpoint_p:
         later_params["differentiated"] = True
     # JaxprTrace's own method: the later part is recorded, not split again.
@@ -207,15 +219,13 @@ def record_later(trace, split, outs, primitive, args, unknown, params):
             for u, r in zip(split.out_unknown, split.out_again)]
 
 
-def with_program(params, jaxpr, before=0, kept=None, after=0):
-    """Parameters for another program, with the arguments `kept` and new ones before and after."""
+def with_program(params, jaxpr, new_cse):
+    """Parameters for another program; new_cse(prevent_cse) is the tuple for its arguments."""
     changes = {"jaxpr": ClosedJaxpr(jaxpr) if isinstance(params["jaxpr"], ClosedJaxpr) else jaxpr}
     if "donated_invars" in params:
         changes["donated_invars"] = ()
-    cse = params.get("prevent_cse")
-    if isinstance(cse, tuple):
-        cse = cse if kept is None else tuple(tracked(kept, cse))
-        changes["prevent_cse"] = (True,) * before + cse + (True,) * after
+    if isinstance(params.get("prevent_cse"), tuple):
+        changes["prevent_cse"] = tuple(new_cse(params["prevent_cse"]))
     return params | changes
 
 
@@ -240,8 +250,9 @@ def _checkpoint_abstract_eval(*avals, jaxpr, prevent_cse, differentiated, policy
 def _checkpoint_jvp(primals, tangents, **params):
     given = tuple(not is_zero(t) for t in tangents)
     program, consts, produced = jvp_jaxpr(params["jaxpr"], given)
-    outs = checkpoint_p.bind(*consts, *primals, *tracked(given, tangents),
-                             **with_program(params, program, len(consts), after=sum(given)))
+    params = with_program(params, program, lambda cse: (
+        (True,) * len(consts) + cse + (True,) * sum(given)))
+    outs = checkpoint_p.bind(*consts, *primals, *tracked(given, tangents), **params)
     n = len(produced)
     rest = iter(outs[n:])
     return outs[:n], [next(rest) if flag else Zero.like(x) for flag, x in zip(produced, outs)]
@@ -253,9 +264,9 @@ def _checkpoint_transpose(cts, *operands, **params):
     given = tuple(not is_zero(ct) for ct in cts)
     program, consts, produced = transpose_again(params["jaxpr"], linear, given)
     known = [not l for l in linear]
-    outs = iter(checkpoint_p.bind(
-        *consts, *tracked(known, operands), *tracked(given, cts),
-        **with_program(params, program, len(consts), known, sum(given))))
+    params = with_program(params, program, lambda cse: (
+        [True] * len(consts) + tracked(known, cse) + [True] * sum(given)))
+    outs = iter(checkpoint_p.bind(*consts, *tracked(known, operands), *tracked(given, cts), **params))
     in_cts = iter([next(outs) if flag else None for flag in produced])
     return [next(in_cts) if l else None for l in linear]
 
@@ -263,8 +274,8 @@ def _checkpoint_transpose(cts, *operands, **params):
 @checkpoint_p.def_batch
 def _checkpoint_batch(axis, vals, dims, **params):
     program, consts, out_dims = batch_jaxpr(params["jaxpr"], axis, tuple(dims))
-    outs = checkpoint_p.bind(*consts, *vals, **with_program(params, program, len(consts)))
-    return outs, list(out_dims)
+    params = with_program(params, program, lambda cse: (True,) * len(consts) + cse)
+    return checkpoint_p.bind(*consts, *vals, **params), list(out_dims)
 
 
 @checkpoint_p.def_partial_eval

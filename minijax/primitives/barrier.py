@@ -7,7 +7,7 @@ results counts as different from the same thing computed from its operands, and 
 
 from minijax.core import Primitive
 from minijax.loop_ir import lower_call
-from minijax.rules import Zero, is_undefined_primal, is_zero
+from minijax.rules import is_undefined_primal, is_zero
 from minijax.tree_util import tree_flatten, tree_unflatten
 
 __all__ = ["optimization_barrier_p", "optimization_barrier", "pass_barrier"]
@@ -33,9 +33,9 @@ def _barrier_jvp(primals, tangents):
 
 @optimization_barrier_p.def_transpose
 def _barrier_transpose(cts, *operands):
-    given = [ct if is_undefined_primal(x) else Zero(ct.aval) if is_zero(ct) else Zero.like(ct)
-             for ct, x in zip(cts, operands)]
-    return [ct if is_undefined_primal(x) else None for ct, x in zip(pass_barrier(given), operands)]
+    linear = [is_undefined_primal(x) for x in operands]
+    passed = iter(pass_barrier([ct for ct, l in zip(cts, linear) if l]))
+    return [next(passed) if l else None for l in linear]
 
 optimization_barrier_p.def_impl(lambda *xs: list(xs))
 optimization_barrier_p.def_abstract_eval(lambda *avals: list(avals))
