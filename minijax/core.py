@@ -26,9 +26,9 @@ __all__ = [
     "RULE_KINDS", "primitives", "rules_epoch", "bump_rules_epoch", "RuleSlots", "Primitive",
     "rule_for", "Trace", "get_current_trace", "set_current_trace", "ConcreteWhenKnown",
     "raise_if_not_scalar", "concrete_or_error", "Tracer", "tracer_aval", "SourceInfo",
-    "user_source", "swap_source", "unzip2", "EvalTrace", "eval_trace", "wrap", "run_quietly", "eval_operand",
-    "weak_types_of_results", "predicted_weak_types", "weak_types", "check_alive", "forget",
-    "extend_axis_env", "get_axis_env", "name_of",
+    "user_source", "swap_source", "unzip2", "EvalTrace", "eval_trace", "wrap", "run_quietly",
+    "eval_operand", "weak_types_of_results", "predicted_weak_types", "weak_types", "check_alive",
+    "forget", "extend_axis_env", "get_axis_env", "name_of",
 ]
 
 

@@ -1,2 +1,2 @@
 # Exported from notebooks/*.ipynb by tools/export.py: edit the notebook, not this file.
-"""The modules jit, programs."""
+"""The modules checkpoint, jit, programs."""

@@ -19,7 +19,7 @@ from minijax.interpreters.partial_eval import PartialEvalTrace
 from minijax.interpreters.staging import JaxprTrace, JaxprTracer, trace_to_closed_jaxpr
 from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import (
-    ClosedJaxpr, Var, convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr, open_jaxpr,
+    ClosedJaxpr, Var, convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr, inner_effects, open_jaxpr,
 )
 from minijax.loop_ir import lower_elementwise
 from minijax.primitives.barrier import optimization_barrier_p
@@ -233,7 +233,7 @@ def with_program(params, jaxpr, new_cse):
 
 checkpoint_p = Primitive("remat2", multiple_results=True, higher_order=True)     # JAX's name
 checkpoint_p.def_impossible("lowering", "the compiler puts the inner program in its place")
-checkpoint_p.effects_of = lambda params: params["jaxpr"].effects
+checkpoint_p.effects_of = inner_effects
 
 
 @checkpoint_p.def_impl

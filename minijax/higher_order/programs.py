@@ -20,7 +20,7 @@ from minijax.rules import UndefinedPrimal, Zero, is_zero
 
 __all__ = [
     "memos", "memo_by_jaxpr", "closed_program", "as_flat", "tracked", "jvp_jaxpr", "batch_jaxpr",
-    "batched_aval", "partial_eval_jaxpr", "transpose_jaxpr",
+    "batched_aval", "partial_eval_jaxpr", "residual_sources", "transpose_jaxpr",
 ]
 
 
