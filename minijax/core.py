@@ -18,7 +18,7 @@ from minijax import avals
 from minijax.array import Array, as_array
 from minijax.avals import aval_of_type
 from minijax.errors import (
-    ConcretizationTypeError, MissingRuleError, TracerArrayConversionError,
+    ConcretizationTypeError, ImpossibleRuleError, MissingRuleError, TracerArrayConversionError,
     TracerBoolConversionError, TracerIntegerConversionError, UnexpectedTracerError,
 )
 
@@ -122,7 +122,8 @@ def rule_for(primitive, kind):
     """The rule of a kind, or a MissingRuleError that says whether it can exist at all."""
     rule = primitive.rules.get(kind)
     if rule is None:
-        raise MissingRuleError(primitive, kind, primitive.impossible.get(kind))
+        why = primitive.impossible.get(kind)
+        raise (ImpossibleRuleError if why else MissingRuleError)(primitive, kind, why)
     return rule
 
 

@@ -8,7 +8,7 @@ Each class says when it is raised and what to do. A tracer is any object with an
 __all__ = [
     "JAXTypeError", "JAXIndexError", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
-    "UnexpectedTracerError", "MissingRuleError",
+    "UnexpectedTracerError", "MissingRuleError", "ImpossibleRuleError",
 ]
 
 
@@ -133,3 +133,11 @@ class MissingRuleError(NotImplementedError):
                   else f"add one with {name}_p.def_{kind}(rule)")
         super().__init__(f"no {kind} rule for primitive '{name}'; {remedy}")
         self.primitive, self.kind = primitive, kind
+
+
+class ImpossibleRuleError(MissingRuleError, ValueError):
+    """Raised when an interpreter needs a rule that can't exist; the message says why.
+
+    The usual case is a gradient through `lax.while_loop`, or a `lax.fori_loop` whose number of turns
+    is not known while tracing: use `lax.scan`, or `lax.fori_loop` with bounds that are Python numbers.
+    """

@@ -244,17 +244,18 @@ def name_as_outside(eqn, names):
 def param_lines(name, value, names):
     """The lines of `name=value`, where the value may be a program or a tuple of programs."""
     if isinstance(value, (Jaxpr, ClosedJaxpr)):
-        first, *rest = nested_lines(value, names)
+        first, *rest = nested_lines(value, names, WIDTH - 7 - len(name))
         return [f"{name}={first}", *rest]
     if isinstance(value, tuple) and any(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
-        return [f"{name}=(", *("  " + line for v in value for line in nested_lines(v, names)), ")"]
+        lines = (line for v in value for line in nested_lines(v, names, WIDTH - 8))
+        return [f"{name}=(", *("  " + line for line in lines), ")"]
     if name == "dimension_numbers" and type(value) is tuple:      # of dot_general: axes as lists
         value = tuple(tuple(list(axes) for axes in pair) for pair in value)
     return [f"{name}={param_text(value)}"]
 
 
-def nested_lines(jaxpr, names):
-    return short_or_long(jaxpr_lines(jaxpr, names), WIDTH - 12)
+def nested_lines(jaxpr, names, width):
+    return short_or_long(jaxpr_lines(jaxpr, names), width)
 
 
 def short_or_long(lines, width):

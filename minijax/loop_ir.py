@@ -14,7 +14,8 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.array import Array
-from minijax.core import eval_trace, set_current_trace
+from minijax.core import eval_trace, rule_for, set_current_trace
+from minijax.jaxpr import Literal
 
 __all__ = [
     "Axis", "Quotient", "Remainder", "Dynamic", "Index", "atom_bounds", "axis_index", "ZERO",
@@ -22,11 +23,12 @@ __all__ = [
     "substitute_atom", "dynamic_nodes", "Buffer", "Node", "Const", "AxisValue", "InBounds", "Load",
     "Op", "Reduce", "Store", "index_maps_of", "guard_of", "nodes_read", "all_nodes", "SAME", "BOOL",
     "OTHER", "OPS", "IDENTITIES", "lowest", "highest", "identity", "op", "const_like", "convert",
-    "Nest", "Call", "Loop", "While", "Branch", "Program", "buffer_of", "buffers_read",
-    "buffers_written", "NATIVE", "LoweringContext", "read", "guarded", "dynamic_index", "body_of",
-    "lower_elementwise", "elementwise_step", "lower_view", "view_step", "store_part",
-    "lower_reduction", "runs_along", "reduce_in_register", "reduce_in_memory", "LANES", "lanes_for",
-    "lower_call", "library_step", "on_buffers", "on_arrays",
+    "Nest", "Call", "Loop", "While", "Branch", "Program", "buffer_of", "programs_in",
+    "with_programs", "buffers_read", "buffers_written", "inputs_of", "NATIVE", "LoweringContext",
+    "lowered_atom", "read", "guarded", "dynamic_index", "body_of", "lower_elementwise",
+    "elementwise_step", "lower_view", "view_step", "store_part", "lower_reduction", "runs_along",
+    "reduce_in_register", "reduce_in_memory", "LANES", "lanes_for", "lower_call", "library_step",
+    "on_buffers", "on_arrays",
 ]
 
 
@@ -464,7 +466,8 @@ class Loop:
 
     A carry is a triple (start, now, following) of buffers: `now` begins as a copy of `start`; a turn
     reads `now` and fills `following`; then the two change places. At the end `now` has the result.
-    The other outputs of the body are filled a part in each turn.
+    If `now` is `start`, it has its first value already; if `following` is `now`, turns update it in
+    place. The other outputs of the body are filled a part in each turn, or a whole in every one.
     """
 
     __slots__ = ("axis", "body", "carries", "eqn")
@@ -486,7 +489,10 @@ class While:
 
 
 class Branch:
-    """Runs one of the programs `branches`, which all fill `outputs`; `index` holds its number."""
+    """Runs one of the programs `branches`, which all fill `outputs`.
+
+    `index` holds its number; the last one runs for every number that no other has.
+    """
 
     __slots__ = ("index", "branches", "outputs", "eqn")
 
@@ -507,29 +513,56 @@ def buffer_of(call_input):
     return call_input[0] if isinstance(call_input, tuple) else call_input
 
 
+def programs_in(step):
+    """The programs that a step contains."""
+    if isinstance(step, Loop):
+        return [step.body]
+    if isinstance(step, While):
+        return [step.condition, step.body]
+    return step.branches if isinstance(step, Branch) else []
+
+
+def with_programs(step, programs):
+    """The step with other programs in place of those that it contains."""
+    if isinstance(step, Loop):
+        return Loop(step.axis, *programs, step.carries, step.eqn)
+    if isinstance(step, While):
+        return While(*programs, step.carries, step.eqn)
+    return Branch(step.index, programs, step.outputs, step.eqn)
+
+
 def buffers_read(step):
-    """The buffers that a step reads."""
+    """The buffers that a step reads and does not fill itself."""
+    if isinstance(step, Nest):
+        return [n.buffer for n in all_nodes(step.body)
+                if isinstance(n, Load) or isinstance(n, Store) and n.combine]
     if isinstance(step, Call):
         return [buffer_of(b) for b in step.inputs]
     if isinstance(step, Branch):
         return [step.index, *(b for branch in step.branches for b in branch.inputs)]
-    if isinstance(step, (Loop, While)):
-        inside = {now for _, now, _ in step.carries}
-        programs = [step.body] if isinstance(step, Loop) else [step.condition, step.body]
-        return [*(start for start, _, _ in step.carries),
-                *(b for p in programs for b in p.inputs if b not in inside)]
-    return [n.buffer for n in all_nodes(step.body)
-            if isinstance(n, Load) or isinstance(n, Store) and n.combine]
+    inside = {now for _, now, _ in step.carries}
+    return [*(start for start, _, _ in step.carries),
+            *(b for p in programs_in(step) for b in p.inputs if b not in inside)]
 
 
 def buffers_written(step):
+    if isinstance(step, Nest):
+        return [n.buffer for n in step.body if isinstance(n, Store)]
     if isinstance(step, (Call, Branch)):
         return step.outputs
-    if isinstance(step, (Loop, While)):
-        following = {b for _, _, b in step.carries}
-        return [*(now for _, now, _ in step.carries),
-                *(b for b in step.body.outputs if b not in following)]
-    return [n.buffer for n in step.body if isinstance(n, Store)]
+    following = {b for _, _, b in step.carries}
+    return [*(now for _, now, _ in step.carries),
+            *(b for b in step.body.outputs if b not in following)]
+
+
+def inputs_of(steps, outputs):
+    """The buffers that a program of these steps gets from outside, in the order of use."""
+    written, inputs = set(), {}
+    for step in steps:
+        inputs.update((b, None) for b in buffers_read(step) if b not in written)
+        written.update(buffers_written(step))
+    inputs.update((b, None) for b in outputs if b not in written)
+    return list(inputs)
 
 
 # --- Lowering: what rules see ---------------------------------------------------------------------
@@ -542,12 +575,53 @@ NATIVE = frozenset(map(np.dtype, "bool int8 int16 int32 int64 uint8 uint16 uint3
 
 
 class LoweringContext:
-    """Collects the steps of a program; knows the equation that is being lowered."""
+    """Collects the steps of a program; knows the equation that is being lowered.
 
-    def __init__(self):
-        self.steps = []
+    The body of a loop has a context of its own, whose `outer` is that of the program around it.
+    """
+
+    def __init__(self, outer=None):
+        self.outer = outer
+        self.steps, self.eqns = [], []
         self.eqn = None           # the equation, and its number
         self.number = None
+
+    def lower(self, jaxpr, values):
+        """Append the steps of a jaxpr's equations; `values` are those of its constvars and invars.
+
+        Returns the values of its results, each a Buffer or a Const.
+        """
+        env = dict(zip([*jaxpr.constvars, *jaxpr.invars], values, strict=True))
+        caller = self.eqn, self.number
+        for eqn in jaxpr.eqns:
+            self.eqn, self.number = eqn, len(self.eqns)
+            self.eqns.append(eqn)
+            operands = [lowered_atom(env, atom) for atom in eqn.invars]
+            outs = rule_for(eqn.primitive, "lowering")(self, *operands, **eqn.params)
+            outs = outs if eqn.primitive.multiple_results else [outs]
+            env.update(zip(eqn.outvars, outs, strict=True))
+        self.eqn, self.number = caller
+        return [lowered_atom(env, atom) for atom in jaxpr.outvars]
+
+    def lower_closed(self, closed, values):
+        """As `lower`, for a program inside a program, whose constants come from outside all loops."""
+        consts = [self.constant(c) for c in closed.consts]
+        return self.lower(closed.jaxpr, [*consts, *values])
+
+    def constant(self, value):
+        """A constant of the program: a number where it is used, or memory that is filled once."""
+        array = np.asarray(value)
+        if array.ndim == 0 and array.dtype in NATIVE:
+            return Const(array[()], array.dtype)
+        if self.outer is not None:
+            return self.outer.constant(value)
+        out = Buffer(array.shape, array.dtype)
+        self.emit(Call("constant", lambda: array, [], [out], self.number))
+        return out
+
+    def program(self, outputs):
+        """The program of all steps so far; its inputs are the buffers that they don't fill."""
+        return Program(inputs_of(self.steps, outputs), self.steps, outputs, self.eqns)
 
     avals_in = property(lambda self: [v.aval for v in self.eqn.invars])
     avals_out = property(lambda self: [v.aval for v in self.eqn.outvars])
@@ -576,12 +650,10 @@ class LoweringContext:
         """The value in memory: a literal is stored first."""
         if isinstance(value, Buffer):
             return value
+        if value.dtype not in NATIVE:   # loops can't write a float16 or a complex number down
+            return self.constant(value.value)
         out = Buffer((), value.dtype)
-        if value.dtype in NATIVE:
-            self.nest([], [value, Store(out, ZERO, value)])
-        else:       # generated loops can't write a float16 or a complex number down
-            constant = np.asarray(value.value)
-            self.emit(Call("constant", lambda: constant, [], [out], self.number))
+        self.nest([], [value, Store(out, ZERO, value)])
         return out
 
     def call(self, name, function, values, many=False):
@@ -590,6 +662,12 @@ class LoweringContext:
         inputs = [self.as_buffer(v) for v in values]
         self.emit(Call(name, function, inputs, outputs, self.number, many))
         return outputs
+
+
+def lowered_atom(env, atom):
+    if isinstance(atom, Literal):
+        return Const(np.asarray(atom.val)[()], atom.aval.dtype)
+    return env[atom]
 
 
 def read(value, index):

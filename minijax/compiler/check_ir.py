@@ -9,12 +9,13 @@ from math import prod
 import numpy as np
 
 from minijax.loop_ir import (
-    AxisValue, BOOL, Call, Const, IDENTITIES, InBounds, Index, Load, Nest, OPS, Op, Quotient,
-    Reduce, SAME, Store, buffer_of, index_maps_of, nodes_read,
+    AxisValue, BOOL, Branch, Call, Const, IDENTITIES, InBounds, Index, Load, Loop, Nest, OPS, Op,
+    Quotient, Reduce, SAME, Store, While, buffer_of, index_maps_of, nodes_read,
 )
 
 __all__ = [
-    "LoopIRError", "check", "check_program", "check_is_full", "check_call", "check_nest",
+    "LoopIRError", "check", "check_program", "check_steps", "check_is_full", "check_call",
+    "check_loop", "check_carries", "check_condition", "check_inner", "check_branch", "check_nest",
     "check_store", "check_body", "check_node", "check_reduce", "check_op", "check_index",
     "check_in_memory",
 ]
@@ -32,17 +33,26 @@ def check(condition, message):
 
 
 def check_program(program):
-    """Raise LoopIRError unless buffers are written before they are read, and nests are legal."""
+    """Raise LoopIRError unless buffers are written before they are read, and steps are legal."""
     written = {b: b.size for b in program.inputs}
-    for number, step in enumerate(program.steps):
-        where = f"step {number}"
-        if isinstance(step, Call):
-            check_call(step, written, where)
-        else:
-            check_nest(step, written, where)
+    check_steps(program, (), written, "")
     for b in program.outputs:
         check_is_full(b, written, "the results")
     return program
+
+
+def check_steps(program, axes, written, where):
+    """Check steps inside the loops `axes`; count in `written` how many elements buffers have."""
+    for number, step in enumerate(program.steps):
+        place = f"{where}step {number}"
+        if isinstance(step, Call):
+            check_call(step, written, place)
+        elif isinstance(step, Branch):
+            check_branch(step, axes, written, place)
+        elif isinstance(step, (Loop, While)):
+            check_loop(step, axes, written, place)
+        else:
+            check_nest(step, axes, written, place)
 
 
 def check_is_full(buffer, written, where):
@@ -63,13 +73,83 @@ def check_call(step, written, where):
         written[b] = b.size
 
 
+# --- Steps that contain programs ------------------------------------------------------------------
+
+def check_loop(step, axes, written, where):
+    check_carries(step, written, where)
+    turns = 1
+    if isinstance(step, Loop):
+        turns = step.axis.size
+        check(turns > 0, f"{where}: a loop without turns")
+        check(step.axis not in axes, f"{where}: one axis in two loops")
+        axes = (*axes, step.axis)
+    else:
+        check_condition(step, axes, written, where)
+    following = [f for _, _, f in step.carries]
+    others = [b for b in step.body.outputs if b not in following]
+    check(isinstance(step, Loop) or not others, f"{where}: fills parts of {len(others)} buffers, "
+          "but nobody knows how many turns there are")
+    inside = check_inner(step.body, step.carries, axes, written, where)
+    for b in following:
+        check_is_full(b, inside, f"{where}: the end of a turn")
+    for b in others:
+        done = inside.get(b, 0)
+        written[b] = written.get(b, 0) + done * turns
+        check(written[b] <= b.size, f"{where}: writes a buffer a second time")
+    written.update((now, now.size) for _, now, _ in step.carries)
+
+
+def check_carries(step, written, where):
+    nows = [now for _, now, _ in step.carries]
+    check(len(set(nows)) == len(nows), f"{where}: one buffer for two carries")
+    for start, now, following in step.carries:
+        check(len({(b.size, b.dtype) for b in (start, now, following)}) == 1,
+              f"{where}: the buffers of a carry differ")
+        check_is_full(start, written, where)
+        check(now is start or now not in written, f"{where}: writes a buffer a second time")
+        check(following is now or following not in nows, f"{where}: a carry made of another's memory")
+        check(following in step.body.outputs, f"{where}: the body does not make the next carry")
+
+
+def check_condition(step, axes, written, where):
+    flag, = step.condition.outputs
+    check(flag.dtype == bool and flag.size == 1, f"{where}: a condition that is no single bool")
+    inside = check_inner(step.condition, step.carries, axes, written, f"{where}, condition")
+    check_is_full(flag, inside, f"{where}, condition")
+
+
+def check_inner(program, carries, axes, written, where):
+    """Check a program inside a step; return what is written when it has run."""
+    known = {now for _, now, _ in carries}
+    for b in program.inputs:
+        if b not in known:
+            check_is_full(b, written, where)
+    inside = {b: b.size for b in program.inputs}
+    check_steps(program, axes, inside, f"{where}, ")
+    return inside
+
+
+def check_branch(step, axes, written, where):
+    check(step.branches and step.index.size == 1, f"{where}: a branch on no single number")
+    check_is_full(step.index, written, where)
+    for k, program in enumerate(step.branches):
+        inside = check_inner(program, (), axes, written, f"{where}, branch {k}")
+        check(list(program.outputs) == list(step.outputs), f"{where}: other outputs in branch {k}")
+        for b in program.outputs:
+            check_is_full(b, inside, f"{where}, branch {k}")
+    for b in step.outputs:
+        check(b not in written, f"{where}: writes a buffer a second time")
+        written[b] = b.size
+
+
 # --- Nests ----------------------------------------------------------------------------------------
 
-def check_nest(nest, written, where):
-    check(isinstance(nest, Nest), f"{where}: neither a nest nor a call")
+def check_nest(nest, around, written, where):
+    check(isinstance(nest, Nest), f"{where}: no step")
     check(all(a.size > 0 for a in nest.axes), f"{where}: an empty loop")
     check(len(set(nest.axes)) == len(nest.axes), f"{where}: one axis in two loops")
-    check_body(nest.body, set(nest.axes), written, where)
+    check(set(around).isdisjoint(nest.axes), f"{where}: one axis in two loops")
+    check_body(nest.body, {*around, *nest.axes}, written, where)
     count = prod(a.size for a in nest.axes)
     for node in nest.body:
         if isinstance(node, Store):

@@ -14,10 +14,12 @@ import numpy as np
 from minijax.array import Array
 from minijax.compiler import runtime
 from minijax.compiler.fuse import fuse
+from minijax.compiler.in_place import update_in_place
 from minijax.compiler.ir_text import program_text
 from minijax.compiler.passes import common_subexpressions, dead_code, inline_calls, lower
 from minijax.compiler.render_python import render
 from minijax.jaxpr import ClosedJaxpr
+from minijax.loop_ir import Nest
 
 __all__ = [
     "PASSES", "run_passes", "RENDERERS", "forget_kernels", "kernel_compiler", "compile_function",
@@ -28,8 +30,8 @@ __all__ = [
 
 # --- The list of passes ---------------------------------------------------------------------------
 
-# jaxpr -> jaxpr three times, then loop IR, loop IR again; `render` makes source of the last.
-PASSES = (inline_calls, dead_code, common_subexpressions, lower, fuse)
+# jaxpr -> jaxpr three times, then loop IR three times; `render` makes source of the last.
+PASSES = (inline_calls, dead_code, common_subexpressions, lower, fuse, update_in_place)
 
 
 def run_passes(closed):
@@ -61,22 +63,22 @@ def kernel_compiler(rendered, renderer):
             key = renderer, rendered.keys[function.__name__]
             with _kernels_lock:
                 if key not in _kernels:
-                    nests = rendered.nests[function.__name__]
-                    _kernels[key] = compile_function(renderer, function, nests, dtypes.split())
+                    made_of = rendered.kernels[function.__name__]
+                    _kernels[key] = compile_function(renderer, function, made_of, dtypes.split())
                 return _kernels[key]
         return decorate
     return kernel
 
 
-def compile_function(renderer, function, nests_and_buffers, dtypes):
+def compile_function(renderer, function, made_of, dtypes):
     # Numba takes most of a second to import, and programs that never jit don't need it.
     from minijax.compiler import numba_runtime, render_llvm
-    if renderer == "python":
+    steps, buffers, turns = made_of
+    if renderer == "python" or turns or not all(isinstance(s, Nest) for s in steps):
         return numba_runtime.compile_kernel(with_globals(function, numba_runtime.names), dtypes)
-    nests, buffers = nests_and_buffers
     return numba_runtime.compile_emitted(
         lambda context, builder, addresses: render_llvm.write_nests(
-            context, builder, nests, dict(zip(buffers, addresses))), dtypes)
+            context, builder, steps, dict(zip(buffers, addresses))), dtypes)
 
 
 def with_globals(function, names):
@@ -121,7 +123,7 @@ class Executable:
         self.jaxpr = closed
         self.passes = run_passes(closed)
         optimised = self.passes["common_subexpressions"]
-        self.rendered = render(self.passes["fuse"], optimised.jaxpr)
+        self.rendered = render(self.passes["update_in_place"], optimised.jaxpr)
         self.consts = [constant_buffer(c) for c in optimised.consts]
         if renderer not in RENDERERS:
             raise ValueError(f"renderer must be one of {', '.join(RENDERERS)}, got {renderer!r}")
@@ -155,7 +157,7 @@ class Executable:
 
     def ir_text(self):
         """The loop IR before rendering."""
-        return program_text(self.passes["fuse"], self.passes["common_subexpressions"].jaxpr)
+        return program_text(self.passes["update_in_place"], self.passes["common_subexpressions"].jaxpr)
 
 
 def constant_buffer(x):

@@ -4,10 +4,12 @@
 The passes on loop IR, in order: from one nest an equation to few nests.
 """
 
+from minijax.compiler.dead_steps import body_program, drop_dead, has_calls
 from minijax.compiler.merge import coalesce, inline_single_uses, merge_loops
 from minijax.compiler.views import inline_views, strided_operands
+from minijax.loop_ir import Program, programs_in, with_programs
 
-__all__ = ["FUSION_PASSES", "fuse"]
+__all__ = ["FUSION_PASSES", "fuse", "run_fusion_passes", "fuse_inside"]
 
 
 # --- The list of passes ---------------------------------------------------------------------------
@@ -16,7 +18,20 @@ FUSION_PASSES = (inline_views, strided_operands, inline_single_uses, merge_loops
 
 
 def fuse(program):
-    """Run the passes on loop IR one after the other."""
-    for step in FUSION_PASSES:
+    """Run the passes on loop IR one after the other, on the programs inside steps first."""
+    return run_fusion_passes(drop_dead(program), FUSION_PASSES)
+
+
+def run_fusion_passes(program, passes):
+    steps = [fuse_inside(s) if programs_in(s) else s for s in program.steps]
+    program = Program(program.inputs, steps, program.outputs, program.eqns)
+    for step in passes:
         program = step(program)
     return program
+
+
+def fuse_inside(step):
+    """The step with fused programs. In machine code nothing may become a call."""
+    passes = [p for p in FUSION_PASSES if has_calls(step) or p is not strided_operands]
+    return with_programs(step, [body_program(run_fusion_passes(p, passes))
+                                for p in programs_in(step)])

@@ -6,7 +6,9 @@ The text of a loop IR, for reading.
 
 from minijax.avals import short_dtype_name
 from minijax.compiler.render_python import index_text, names_in
-from minijax.loop_ir import AxisValue, Call, Const, InBounds, OPS, OTHER, Op, Reduce, Store
+from minijax.loop_ir import (
+    AxisValue, Branch, Call, Const, InBounds, Loop, Nest, OPS, OTHER, Op, Reduce, Store, While,
+)
 
 __all__ = ["program_text"]
 
@@ -25,8 +27,7 @@ class _Writer:
 
     def lines(self):
         yield f"inputs {' '.join(map(self.typed, self.program.inputs))}"
-        for step in self.program.steps:
-            yield from self.call(step) if isinstance(step, Call) else self.nest(step)
+        yield from self.steps(self.program.steps)
         yield f"results {' '.join(map(self.buffer, self.program.outputs))}"
 
     def buffer(self, b):
@@ -38,15 +39,48 @@ class _Writer:
         shape = ",".join(map(str, b.shape))
         return f"{self.buffer(b)}:{short_dtype_name(b.dtype)}[{shape}]"
 
+    def steps(self, steps):
+        for step in steps:
+            write = {Nest: self.nest, Call: self.call, Loop: self.loop, While: self.loop,
+                     Branch: self.branch}[type(step)]
+            yield from write(step)
+
+    def loop(self, step):
+        """`following` is what a turn makes of a carry; in place it has the carry's own name."""
+        if isinstance(step, Loop):
+            self.axes[step.axis] = f"i{len(self.axes)}"
+            yield f"loop {self.axes[step.axis]}<{step.axis.size}:"
+        else:
+            yield "loop while it holds:"
+        for start, now, following in step.carries:
+            yield (f"    carry {self.typed(now)} from {self.buffer(start)}, "
+                   f"then {self.buffer(following)}")
+        if isinstance(step, While):
+            yield f"    condition {self.buffer(step.condition.outputs[0])}:"
+            yield from self.inside(step.condition, "        ")
+        yield from self.inside(step.body, "    ")
+        if isinstance(step, Loop):
+            del self.axes[step.axis]
+
+    def branch(self, step):
+        yield f"branch on {self.buffer(step.index)} to {' '.join(map(self.typed, step.outputs))}:"
+        for k, program in enumerate(step.branches):
+            yield f"    case {k}:"
+            yield from self.inside(program, "        ")
+
+    def inside(self, program, indent):
+        return (indent + line for line in self.steps(program.steps))
+
     def call(self, step):
         inputs = [f"{self.buffer(i[0])}.transpose{i[1]}" if isinstance(i, tuple) else self.buffer(i)
                   for i in step.inputs]
         yield f"call {' '.join(map(self.typed, step.outputs))} = {step.name}({', '.join(inputs)})"
 
     def nest(self, nest):
-        self.nodes, self.axes = {}, {}
+        self.nodes, around = {}, dict(self.axes)
         yield f"nest {self.loops(nest.axes)}:"
         yield from self.body(nest.body, "    ")
+        self.axes = around
 
     def loops(self, axes):
         for axis in axes:

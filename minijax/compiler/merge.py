@@ -11,15 +11,15 @@ from minijax.compiler.bodies import (
     Builder, MAX_NODES, cost, has_reduce, has_short_indices, indices_in, inlining, is_nested,
     is_simple, plain_load, rebuild, replace_axes, simple_producers,
 )
-from minijax.compiler.views import drop_dead
+from minijax.compiler.dead_steps import drop_dead, has_effect
 from minijax.loop_ir import (
-    Axis, Call, Load, Nest, Program, Quotient, Reduce, Store, ZERO, all_nodes, axis_index,
-    buffers_read, buffers_written, lanes_for, row_major, strides_of, substitute_index, unflatten,
+    Axis, Load, Nest, Program, Quotient, Reduce, Store, ZERO, all_nodes, axis_index, buffers_read,
+    buffers_written, lanes_for, row_major, strides_of, substitute_index, unflatten,
 )
 
 __all__ = [
     "inline_single_uses", "values_to_inline", "is_worth_repeating", "reading_places", "add_places",
-    "reads_in_step", "Group", "loop_cuts", "merge_loops", "has_effect", "joined_group", "absorb",
+    "reads_in_step", "Group", "loop_cuts", "merge_loops", "joined_group", "absorb",
     "reads_all_in_step", "is_written_by", "merge_sole_consumers", "final", "rebuild_groups",
     "merged_nest", "coalesce", "coalesce_nest", "merge_axes", "is_one_loop", "coalesce_reduce",
 ]
@@ -47,7 +47,7 @@ def inline_single_uses(program):
 
 def values_to_inline(program):
     """The buffers whose values are better computed where they are read."""
-    needed = set(program.outputs) | {b for s in program.steps if isinstance(s, Call)
+    needed = set(program.outputs) | {b for s in program.steps if not isinstance(s, Nest)
                                      for b in buffers_read(s)}
     places, runs, chosen = reading_places(program.steps), {}, set()
     # Readers come first, since it matters whether a reader is itself computed elsewhere.
@@ -107,7 +107,7 @@ class Group:
         self.steps, self.depth, self.order = [step], depth, order
         self.merged_into = None
         self.is_simple = is_simple(step)
-        self.nodes = 0 if isinstance(step, Call) else len(list(all_nodes(step.body)))
+        self.nodes = len(list(all_nodes(step.body))) if isinstance(step, Nest) else 0
         self.cuts = loop_cuts(step) if self.is_simple else frozenset()
 
 
@@ -138,10 +138,6 @@ def merge_loops(program):
             writers.setdefault(b, []).append(step)
     live = merge_sole_consumers([g for g in groups if g.steps], group_of, writers, program)
     return rebuild_groups(live, program)
-
-
-def has_effect(step, program):
-    return isinstance(step, Call) and step.eqn is not None and bool(program.eqns[step.eqn].effects)
 
 
 def joined_group(step, before, group_of, writers):

@@ -167,15 +167,19 @@ def load_where(context, builder, memory_type, condition, memory, index):
 def lanes(typingcontext, count, start):
     if not isinstance(count, types.Literal):
         return None
+    dtype = types.unliteral(start)        # else a lane that begins as False could be nothing else
 
     def generate(context, builder, sig, args):
-        data_type = context.get_data_type(start)
+        data_type = context.get_data_type(dtype)
         memory = cgutils.alloca_once(builder, data_type, size=count.literal_value)
-        data = context.get_value_as_data(builder, start, args[1])
+        data = context.get_value_as_data(builder, dtype, args[1])
         with cgutils.for_range(builder, ir.Constant(ir.IntType(64), count.literal_value)) as loop:
             builder.store(data, builder.gep(memory, [loop.index]))
         return memory
-    return signature(Lanes(start, count.literal_value), count, start), generate
+    return signature(Lanes(dtype, count.literal_value), count, dtype), generate
+
+
+names["local"] = lanes
 
 
 class Lanes(Memory):

@@ -5,16 +5,43 @@ The passes from a jaxpr to a loop IR that computes each equation by itself. Each
 one program to the next, and each result can be looked at.
 """
 
+from functools import wraps
+
 import numpy as np
 
-from minijax.core import rule_for
-from minijax.jaxpr import ClosedJaxpr, Literal, Var, open_jaxpr
-from minijax.loop_ir import Buffer, Const, LoweringContext, Program
+from minijax.jaxpr import ClosedJaxpr, Var, open_jaxpr
+from minijax.loop_ir import Buffer, LoweringContext, Program
 
 __all__ = [
-    "CALLS", "inline_calls", "called_jaxpr", "substitute", "dead_code", "common_subexpressions",
-    "equation_key", "atom_key", "lower", "lowered_atom",
+    "also_inside", "with_inner", "CALLS", "inline_calls", "called_jaxpr", "substitute", "dead_code",
+    "common_subexpressions", "equation_key", "atom_key", "lower",
 ]
+
+
+# --- Programs in equations ------------------------------------------------------------------------
+
+def also_inside(step):
+    """Decorator of a pass over jaxprs: it then goes over the programs that equations contain."""
+    @wraps(step)
+    def on_all(closed):
+        closed = step(closed)
+        eqns = [with_inner(on_all, eqn) for eqn in closed.jaxpr.eqns]
+        if all(new is old for new, old in zip(eqns, closed.jaxpr.eqns)):
+            return closed
+        return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
+    return on_all
+
+
+def with_inner(step, eqn):
+    """The equation with step(program) in place of each program among its parameters."""
+    def inside(value):
+        if isinstance(value, tuple) and any(isinstance(v, ClosedJaxpr) for v in value):
+            return tuple(map(inside, value))
+        return step(value) if isinstance(value, ClosedJaxpr) else value
+
+    if not eqn.primitive.higher_order:
+        return eqn
+    return eqn.replace(params={key: inside(value) for key, value in eqn.params.items()})
 
 
 # --- Inlining calls -------------------------------------------------------------------------------
@@ -24,6 +51,7 @@ CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr",
          "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 
 
+@also_inside
 def inline_calls(closed):
     """Replace each equation that calls a program by the equations of that program."""
     jaxpr = closed.jaxpr
@@ -76,6 +104,7 @@ def substitute(env, atom):
 
 # --- Dead code ------------------------------------------------------------------------------------
 
+@also_inside
 def dead_code(closed):
     """Drop equations whose results nobody reads, unless they have effects."""
     jaxpr = closed.jaxpr
@@ -90,6 +119,7 @@ def dead_code(closed):
 
 # --- Common subexpressions ------------------------------------------------------------------------
 
+@also_inside
 def common_subexpressions(closed):
     """Compute equal equations once: same primitive, operands and parameters, and no effects."""
     jaxpr = closed.jaxpr
@@ -133,19 +163,5 @@ def lower(closed):
     """Loop IR for each equation by itself: every result goes to a buffer of its own."""
     jaxpr, ctx = closed.jaxpr, LoweringContext()
     inputs = [Buffer(v.aval.shape, v.aval.dtype, v) for v in [*jaxpr.constvars, *jaxpr.invars]]
-    env = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs))
-    for number, eqn in enumerate(jaxpr.eqns):
-        ctx.eqn, ctx.number = eqn, number
-        values = [lowered_atom(env, atom) for atom in eqn.invars]
-        outs = rule_for(eqn.primitive, "lowering")(ctx, *values, **eqn.params)
-        outs = outs if eqn.primitive.multiple_results else [outs]
-        env.update(zip(eqn.outvars, outs, strict=True))
-    ctx.eqn = ctx.number = None
-    outputs = [ctx.as_buffer(lowered_atom(env, atom)) for atom in jaxpr.outvars]
-    return Program(inputs, ctx.steps, outputs, jaxpr.eqns)
-
-
-def lowered_atom(env, atom):
-    if isinstance(atom, Literal):
-        return Const(np.asarray(atom.val)[()], atom.aval.dtype)
-    return env[atom]
+    outputs = [ctx.as_buffer(value) for value in ctx.lower(jaxpr, inputs)]
+    return Program(inputs, ctx.steps, outputs, ctx.eqns)

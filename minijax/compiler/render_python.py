@@ -18,19 +18,24 @@ where a capital letter is memory and a small one is a number.
 
 import keyword
 
+import numpy as np
+
 from minijax.compiler import runtime
+from minijax.compiler.dead_steps import has_calls
 from minijax.compiler.runtime import DTYPE_NAMES
-from minijax.jaxpr import Names, Var, eqn_lines
+from minijax.jaxpr import Names, Var, eqn_lines, jaxprs_in_params, open_jaxpr
 from minijax.loop_ir import (
-    Axis, AxisValue, Call, Const, Dynamic, InBounds, Load, Op, Reduce, Remainder, Store, all_nodes,
-    buffer_of, buffers_read, buffers_written, identity, nodes_read,
+    Axis, AxisValue, Branch, Buffer, Call, Const, Dynamic, InBounds, Load, Loop, Nest, Op, Quotient,
+    Reduce, Remainder, Store, While, all_nodes, buffer_of, buffers_read, buffers_written, identity,
+    index_maps_of, nodes_read, programs_in,
 )
 
 __all__ = [
     "index_text", "term_text", "INFIX", "COMPARISONS", "FUNCTION_NAMES", "op_text", "wrapped",
-    "convert_text", "literal", "RESERVED", "Namer", "KernelLines", "NodeWriter", "KernelWriter",
-    "count_uses", "comment_text", "MAX_KERNEL_NODES", "Rendered", "render", "names_in",
-    "ModuleWriter", "groups",
+    "convert_text", "literal", "RESERVED", "Namer", "KernelLines", "NodeWriter", "NestWriter",
+    "KernelWriter", "nothing", "count_uses", "comment_text", "MAX_LOCAL", "memory_of",
+    "local_buffers", "free_axes", "axes_in", "MAX_KERNEL_NODES", "Rendered", "render", "names_in",
+    "all_programs", "variables_read", "ModuleWriter", "groups", "count_nodes",
 ]
 
 
@@ -153,15 +158,16 @@ class Namer:
 class KernelLines:
     """The lines of one function, the names in it, and the loops that are open."""
 
-    def __init__(self, nests, eqns, jaxpr_names=None, read=frozenset()):
-        self.nests, self.eqns = nests, eqns
+    def __init__(self, steps, eqns, jaxpr_names=None, read=frozenset()):
+        self.steps, self.eqns = steps, eqns
         self.namer = Namer(jaxpr_names)
         self.jaxpr_names, self.read = jaxpr_names, read
         self.lines, self.depth = [], 1
-        self.buffers = list(dict.fromkeys(
-            b for nest in nests for b in [*buffers_read(nest), *buffers_written(nest)]))
+        self.locals = local_buffers(steps)
+        self.buffers = [b for b in dict.fromkeys(b for s in steps for b in memory_of(s))
+                        if b not in self.locals]
         self.text = {}            # node -> expression or name
-        self.last_eqn = None
+        self.last_eqn, self.open_axes = None, 0
 
     def write(self, line):
         self.lines.append("    " * self.depth + line)
@@ -251,19 +257,14 @@ class NodeWriter(KernelLines):
         self.write(f"{place} = {value}")
 
 
-class KernelWriter(NodeWriter):
-    """Writes one function that runs a list of nests."""
+class NestWriter(NodeWriter):
+    """Writes loop nests."""
 
-    def function(self, name):
-        for nest in self.nests:
-            self.last_eqn, self.open_axes = None, 0
-            for axis in nest.axes:
-                self.open_loop(axis)
-            self.body(nest.body)
-            self.close_loops(nest.axes)
-        args = [self.memory(b) for b in self.buffers]
-        dtypes = " ".join(DTYPE_NAMES[b.dtype] for b in self.buffers)
-        return "\n".join([f'@kernel("{dtypes}")', f"def {name}({', '.join(args)}):", *self.lines])
+    def nest(self, nest):
+        for axis in nest.axes:
+            self.open_loop(axis)
+        self.body(nest.body)
+        self.close_loops(nest.axes)
 
     def body(self, body):
         uses = count_uses(body)
@@ -319,6 +320,134 @@ class KernelWriter(NodeWriter):
         self.write(f"{total} = {value}")
 
 
+class KernelWriter(NestWriter):
+    """Writes one function that runs a list of steps without calls.
+
+    `turns` has for each loop around the function a buffer with the number of its turn.
+    """
+
+    def function(self, name, turns=()):
+        turns = dict(turns)
+        for axis, buffer in turns.items():
+            self.namer.given[axis] = self.namer.unused("turn")
+            self.write(f"{self.axis(axis)} = {self.memory(buffer)}[0]")
+        for b in self.locals:
+            self.declare(self.memory(b), b)
+        for step in self.steps:
+            self.step(step)
+        buffers = [*self.buffers, *turns.values()]
+        args = [self.memory(b) for b in buffers]
+        dtypes = " ".join(DTYPE_NAMES[b.dtype] for b in buffers)
+        return "\n".join([f'@kernel("{dtypes}")', f"def {name}({', '.join(args)}):", *self.lines])
+
+    def declare(self, name, buffer):
+        if buffer.size:
+            zero = literal(Const(0, buffer.dtype))
+            self.write(f"{name} = local({buffer.size}, {zero})")
+
+    def step(self, step):
+        self.last_eqn = None
+        write = {Nest: self.nest, Branch: self.branch, Loop: self.loop, While: self.loop}
+        write[type(step)](step)
+
+    def program(self, program):
+        around, self.eqns = self.eqns, program.eqns
+        for step in program.steps:
+            self.step(step)
+        self.eqns = around
+
+    def loop(self, step):
+        self.comment(step.eqn)
+        carries = [self.begin_carry(*carry) for carry in step.carries]
+        if isinstance(step, Loop):
+            self.open_loop(step.axis)
+        else:
+            self.write("while True:")
+            self.depth += 1
+            self.program(step.condition)
+            self.write(f"if not {self.memory(step.condition.outputs[0])}[0]:")
+            self.write("    break")
+        self.program(step.body)
+        for next_turn, _ in carries:
+            next_turn()
+        if isinstance(step, Loop):
+            self.close_loops([step.axis])
+        else:
+            self.depth -= 1
+        for _, end in carries:
+            end()
+
+    def branch(self, step):
+        self.comment(step.eqn)
+        *others, last = enumerate(step.branches)
+        for k, program in others:
+            self.case(f"{'elif' if k else 'if'} {self.memory(step.index)}[0] == {k}:", program)
+        self.case("else:" if others else "if True:", last[1])
+
+    def case(self, head, program):
+        self.write(head)
+        self.depth += 1
+        self.program(program)
+        if not program.steps:
+            self.write("pass")
+        self.depth -= 1
+
+    # carries: each method returns what to write at the end of a turn, and after the last
+
+    def begin_carry(self, start, now, following):
+        if now.size <= MAX_LOCAL:
+            return self.begin_small_carry(start, now, following)
+        if now is not start:
+            self.copy(self.memory(now), self.memory(start), now.size)
+        if following is now:
+            return nothing, nothing
+        return self.begin_large_carry(now, following)
+
+    def begin_small_carry(self, start, now, following):
+        """A carry in memory of the function's own, which compilers keep in registers."""
+        first, result = self.memory(start), self.memory(now)
+        name = self.namer.given[now] = self.namer.unused(result)
+        self.declare(name, now)
+        self.copy(name, first, now.size)
+
+        def next_turn():
+            if following is not now:
+                self.copy(name, self.memory(following), now.size)
+
+        def end():
+            self.namer.given[now] = result
+            self.copy(result, name, now.size)
+        return next_turn, end
+
+    def begin_large_carry(self, now, following):
+        """Two names that change places after each turn."""
+        memory = self.memory(now), self.memory(following)
+        names = [self.namer.unused(name) for name in memory]
+        self.namer.given[now], self.namer.given[following] = names
+        self.write(f"{', '.join(names)} = {', '.join(memory)}")
+
+        def next_turn():
+            self.write(f"{', '.join(names)} = {', '.join(reversed(names))}")
+
+        def end():
+            self.namer.given[now], self.namer.given[following] = memory
+            self.copy(memory[0], names[0], now.size)
+        return next_turn, end
+
+    def copy(self, target, source, size):
+        axis = Axis(size)
+        if size == 1:
+            self.write(f"{target}[0] = {source}[0]")
+        elif size:
+            self.open_loop(axis)
+            self.write(f"{target}[{self.axis(axis)}] = {source}[{self.axis(axis)}]")
+            self.close_loops([axis])
+
+
+def nothing():
+    """What a carry in place needs between turns."""
+
+
 def count_uses(body):
     uses = dict.fromkeys(body, 0)
     for node in body:
@@ -332,6 +461,51 @@ def comment_text(eqn, names, read):
     return text if len(text) <= 96 else text[:93] + "…"
 
 
+# --- Loops and branches ---------------------------------------------------------------------------
+
+# Memory that only the inside of a step uses is the function's own, up to this number of elements.
+MAX_LOCAL = 64
+
+
+def memory_of(step):
+    """The buffers that a step uses, also those that only its inside knows."""
+    yield from [*buffers_read(step), *buffers_written(step)]
+    for program in programs_in(step):
+        for inner in program.steps:
+            yield from memory_of(inner)
+        yield from program.outputs
+
+
+def local_buffers(steps):
+    """The small buffers that only the inside of steps uses."""
+    outside = {b for s in steps for b in [*buffers_read(s), *buffers_written(s)]}
+    return {b: None for s in steps for b in memory_of(s)
+            if b not in outside and b.size <= MAX_LOCAL}
+
+
+def free_axes(steps):
+    """The loop variables that steps use and whose loops are not among them."""
+    bound, used = set(), {}
+    for step in steps:
+        inner = free_axes([s for p in programs_in(step) for s in p.steps])
+        if isinstance(step, Nest):
+            nodes = list(all_nodes(step.body))
+            bound.update(step.axes, *(n.axes for n in nodes if isinstance(n, Reduce)))
+            inner = {a: None for n in nodes for i in index_maps_of(n) for a in axes_in(i)}
+        elif isinstance(step, Loop):
+            bound.add(step.axis)
+        used.update(inner)
+    return {axis: None for axis in used if axis not in bound}
+
+
+def axes_in(index):
+    for atom in index.terms:
+        if isinstance(atom, Axis):
+            yield atom
+        elif isinstance(atom, Quotient):
+            yield from axes_in(atom.index)
+
+
 # --- Programs -------------------------------------------------------------------------------------
 
 # Numba's time grows faster than a function's length, so long programs become several functions.
@@ -339,10 +513,13 @@ MAX_KERNEL_NODES = 400
 
 
 class Rendered:
-    """Python source, and by name its kernels' structural texts and nests, and call steps' functions."""
+    """Python source, and by name its kernels' structural texts and steps, and call steps' functions.
 
-    def __init__(self, source, keys, nests, functions):
-        self.source, self.keys, self.nests, self.functions = source, keys, nests, functions
+    kernels: name -> (steps, buffers, {axis of a loop around the kernel: buffer with its turn}).
+    """
+
+    def __init__(self, source, keys, kernels, functions):
+        self.source, self.keys, self.kernels, self.functions = source, keys, kernels, functions
 
 
 def render(program, jaxpr):
@@ -352,35 +529,57 @@ def render(program, jaxpr):
 
 def names_in(jaxpr):
     """The names that a printed jaxpr gives its variables, and the set of those that are read."""
-    read = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
-    read.update(v for v in jaxpr.outvars if isinstance(v, Var))
+    read = {v for inner in all_programs(jaxpr) for v in variables_read(inner)}
     names, arguments = Names(), {*jaxpr.constvars, *jaxpr.invars}
-    for v in [*jaxpr.constvars, *jaxpr.invars, *(v for e in jaxpr.eqns for v in e.outvars)]:
-        if v in read or v in arguments:
-            names(v)
+    for v in [*jaxpr.constvars, *jaxpr.invars]:
+        names(v)
+    for eqn in jaxpr.eqns:
+        for v in eqn.outvars:
+            if v in read or v in arguments:
+                names(v)
+        if eqn.primitive.higher_order:
+            eqn_lines(eqn, names, read)       # meets the variables inside as the printer does
     return names, read
+
+
+def all_programs(jaxpr):
+    """A jaxpr and those inside its equations."""
+    yield jaxpr
+    for eqn in jaxpr.eqns:
+        for _, inner in jaxprs_in_params(eqn.params) if eqn.primitive.higher_order else ():
+            yield from all_programs(open_jaxpr(inner))
+
+
+def variables_read(jaxpr):
+    atoms = [*(v for eqn in jaxpr.eqns for v in eqn.invars), *jaxpr.outvars]
+    return {v for v in atoms if isinstance(v, Var)}
 
 
 class ModuleWriter:
     def __init__(self, program, names, read):
         self.program, self.names, self.read = program, names, read
         self.namer = Namer(names)
-        self.kernels, self.keys, self.nests, self.functions, self.main = [], {}, {}, {}, []
+        self.texts, self.keys, self.kernels, self.functions = [], {}, {}, {}
+        self.main, self.depth = [], 1
+        self.eqns, self.turns = program.eqns, {}
         self.allocated = set(program.inputs)
 
     def module(self):
         args = [self.name(b) for b in self.program.inputs]
-        for group in groups(self.program.steps):
-            if isinstance(group, Call):
-                self.call(group)
-            else:
-                self.kernel(group)
+        self.steps(self.program.steps)
         self.allocate(self.program.outputs)
         outs = ", ".join(self.name(b) for b in self.program.outputs)
         main = [f"def main({', '.join(args)}):", *self.main, f"    return [{outs}]"]
-        texts = [*self.kernels, "\n".join(main)]
+        texts = [*self.texts, "\n".join(main)]
         source = "\n\n\n".join([self.imports(texts), *texts]) + "\n"
-        return Rendered(source, self.keys, self.nests, self.functions)
+        return Rendered(source, self.keys, self.kernels, self.functions)
+
+    def write(self, line):
+        self.main.append("    " * self.depth + line)
+
+    def comment(self, eqn):
+        if eqn is not None:
+            self.write("# " + comment_text(self.eqns[eqn], self.names, self.read))
 
     def name(self, buffer):
         return self.namer.give(buffer, self.namer.of_var(buffer.var, "t"))
@@ -391,33 +590,38 @@ class ModuleWriter:
         used = sorted(n for n in words & set(vars(runtime)) if n in RESERVED)
         return ("from minijax.compiler.runtime import " + ", ".join(used)) if used else ""
 
-    def kernel(self, nests):
-        name = f"kernel_{len(self.kernels)}"
-        writer = KernelWriter(nests, self.program.eqns, self.names, self.read)
-        self.kernels.append(writer.function(name))
-        self.keys[name] = KernelWriter(nests, self.program.eqns).function("kernel")
-        self.nests[name] = nests, writer.buffers
+    def steps(self, steps):
+        write = {Call: self.call, Loop: self.loop, While: self.loop, Branch: self.branch}
+        for group in groups(steps):
+            write.get(type(group), self.kernel)(group)
+
+    def kernel(self, steps):
+        name = f"kernel_{len(self.texts)}"
+        writer = KernelWriter(steps, self.eqns, self.names, self.read)
+        turns = {axis: self.turns[axis] for axis in free_axes(steps)}
+        self.texts.append(writer.function(name, turns))
+        self.keys[name] = KernelWriter(steps, self.eqns).function("kernel", turns)
+        self.kernels[name] = steps, writer.buffers, turns
         self.allocate(writer.buffers)
-        self.main.append(f"    {name}({', '.join(map(self.name, writer.buffers))})")
+        buffers = [*writer.buffers, *turns.values()]
+        self.write(f"{name}({', '.join(map(self.name, buffers))})")
 
     def allocate(self, buffers):
         for b in buffers:
             if b not in self.allocated:
                 self.allocated.add(b)
-                self.main.append(f"    {self.name(b)} = empty({b.shape}, {DTYPE_NAMES[b.dtype]})")
+                self.write(f"{self.name(b)} = empty({b.shape}, {DTYPE_NAMES[b.dtype]})")
 
     def call(self, step):
         self.allocate(map(buffer_of, step.inputs))
         name = "".join(c if c.isalnum() else "_" for c in step.name)
         function = self.namer.unused(f"{name}_{len(self.functions)}")
         self.functions[function] = step.function
-        if step.eqn is not None:
-            comment = comment_text(self.program.eqns[step.eqn], self.names, self.read)
-            self.main.append(f"    # {comment}")
+        self.comment(step.eqn)
         outs = ", ".join(map(self.name, step.outputs))
         ins = ", ".join(map(self.input, step.inputs))
         target, wrap = (f"[{outs}]", "as_buffers") if step.many else (outs, "as_buffer")
-        self.main.append(f"    {target} = {wrap}({function}({ins}))")
+        self.write(f"{target} = {wrap}({function}({ins}))")
         self.allocated.update(step.outputs)
 
     def input(self, given):
@@ -425,19 +629,70 @@ class ModuleWriter:
             return f"{self.name(given[0])}.transpose{given[1]}"
         return self.name(given)
 
+    # loops around calls: each turn makes new arrays, since a call may return what it was given
+
+    def loop(self, step):
+        following = {f for _, _, f in step.carries}
+        self.allocate([*(start for start, _, _ in step.carries),
+                       *(b for b in step.body.outputs if b not in following)])
+        self.comment(step.eqn)
+        for start, now, _ in step.carries:
+            self.write(f"{self.name(now)} = {self.name(start)}")
+            self.allocated.add(now)
+        if isinstance(step, Loop):
+            turn = self.turns[step.axis] = Buffer((), np.dtype(np.int64))
+            number = self.namer.unused("i")
+            self.write(f"for {number} in range({step.axis.size}):")
+            self.inside(step.body, [f"{self.name(turn)} = turn({number})"], step.carries)
+        else:
+            flag = step.condition.outputs[0]
+            self.write("while True:")
+            self.inside(step.condition, [], last=[f"if not {self.name(flag)}:", "    break"])
+            self.inside(step.body, [], step.carries)
+
+    def inside(self, program, first=(), carries=(), last=()):
+        """The indented lines of a program inside a step."""
+        around = self.allocated, self.eqns
+        self.allocated, self.eqns, self.depth = set(self.allocated), program.eqns, self.depth + 1
+        for line in first:
+            self.write(line)
+        self.steps(program.steps)
+        self.allocate(program.outputs)
+        for _, now, following in carries:
+            self.write(f"{self.name(now)} = {self.name(following)}")
+        for line in last:
+            self.write(line)
+        (self.allocated, self.eqns), self.depth = around, self.depth - 1
+
+    def branch(self, step):
+        self.allocate([step.index, *step.outputs])
+        self.comment(step.eqn)
+        *others, last = enumerate(step.branches)
+        for k, program in others:
+            self.write(f"{'elif' if k else 'if'} {self.name(step.index)} == {k}:")
+            self.inside(program, ["pass"] * (not program.steps))
+        self.write("else:" if others else "if True:")
+        self.inside(last[1], ["pass"] * (not last[1].steps))
+
 
 def groups(steps):
-    """Calls, and lists of nests that follow one another and fit into one function."""
-    nests, nodes = [], 0
+    """Steps with calls, and lists of others that follow one another and fit into one function."""
+    group, nodes = [], 0
     for step in steps:
-        size = 0 if isinstance(step, Call) else sum(1 for _ in all_nodes(step.body))
-        if nests and (isinstance(step, Call) or nodes + size > MAX_KERNEL_NODES):
-            yield nests
-            nests, nodes = [], 0
-        if isinstance(step, Call):
+        size = count_nodes(step)
+        if group and (has_calls(step) or nodes + size > MAX_KERNEL_NODES):
+            yield group
+            group, nodes = [], 0
+        if has_calls(step):
             yield step
         else:
-            nests.append(step)
+            group.append(step)
             nodes += size
-    if nests:
-        yield nests
+    if group:
+        yield group
+
+
+def count_nodes(step):
+    if isinstance(step, Nest):
+        return sum(1 for _ in all_nodes(step.body))
+    return sum(count_nodes(s) for p in programs_in(step) for s in p.steps)

@@ -11,17 +11,17 @@ import numpy as np
 
 __all__ = [
     "inf", "nan", "bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64",
-    "empty", "DTYPE_NAMES", "as_buffer", "as_buffers", "kernel", "load_if", "lanes", "fold",
-    "fold_add", "fold_mul", "fold_max", "fold_min", "fold_and", "fold_or", "fold_xor", "to_integer",
-    "to_i8", "to_i16", "to_i32", "to_i64", "to_u8", "to_u16", "to_u32", "to_u64", "to_bool",
-    "clamp_index", "INTEGER_OF", "bitcast", "bits_i8", "bits_i16", "bits_i32", "bits_i64",
-    "bits_u8", "bits_u16", "bits_u32", "bits_u64", "bits_f32", "bits_f64", "bits_bool", "select",
-    "maximum", "minimum", "absolute", "is_finite", "is_nan", "nextafter", "sign", "divide_int",
-    "remainder", "width", "unsigned", "shift_left", "shift_right_logical", "shift_right_arithmetic",
-    "popcount", "clz", "of_float", "floor", "ceil", "trunc", "round_even", "sqrt", "cbrt", "exp",
-    "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh",
-    "cosh", "tanh", "asinh", "acosh", "atanh", "power", "erf", "erfc", "rsqrt", "round_away",
-    "lgamma", "logistic",
+    "empty", "DTYPE_NAMES", "as_buffer", "as_buffers", "kernel", "load_if", "lanes", "local",
+    "turn", "fold", "fold_add", "fold_mul", "fold_max", "fold_min", "fold_and", "fold_or",
+    "fold_xor", "to_integer", "to_i8", "to_i16", "to_i32", "to_i64", "to_u8", "to_u16", "to_u32",
+    "to_u64", "to_bool", "clamp_index", "INTEGER_OF", "bitcast", "bits_i8", "bits_i16", "bits_i32",
+    "bits_i64", "bits_u8", "bits_u16", "bits_u32", "bits_u64", "bits_f32", "bits_f64", "bits_bool",
+    "select", "maximum", "minimum", "absolute", "is_finite", "is_nan", "nextafter", "sign",
+    "divide_int", "remainder", "width", "unsigned", "shift_left", "shift_right_logical",
+    "shift_right_arithmetic", "popcount", "clz", "of_float", "floor", "ceil", "trunc", "round_even",
+    "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos",
+    "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "power", "erf", "erfc",
+    "rsqrt", "round_away", "lgamma", "logistic",
 ]
 
 
@@ -67,6 +67,14 @@ def load_if(condition, memory, index):
 def lanes(count, start):
     """Accumulators of a reduction, all at its start value."""
     return np.full(count, start)
+
+
+local = lanes                     # (count, zero): memory of a function's own
+
+
+def turn(number):
+    """The number of a loop's turn as an array, for the kernels that it calls."""
+    return np.array(number, np.int64)
 
 
 def fold(combine):

@@ -8,13 +8,14 @@ from minijax.compiler.bodies import (
     MAX_NODES, has_short_indices, indices_in, inlining, is_nested, is_view, rebuild, replace_axes,
     simple_producers,
 )
+from minijax.compiler.dead_steps import drop_dead
 from minijax.loop_ir import (
-    Axis, Call, Load, Nest, Program, Quotient, buffers_read, buffers_written, row_major, strides_of,
+    Axis, Call, Load, Nest, Program, Quotient, buffers_read, row_major, strides_of,
 )
 
 __all__ = [
-    "inline_views", "split_axes", "collect_cuts", "divided_axis", "is_short", "drop_dead",
-    "strided_operands", "transposed", "permutation_of", "is_same_memory", "reshaper",
+    "inline_views", "split_axes", "collect_cuts", "divided_axis", "is_short", "strided_operands",
+    "transposed", "permutation_of", "is_same_memory", "reshaper",
 ]
 
 
@@ -27,9 +28,8 @@ def inline_views(program):
     load = inlining(views)
     steps = []
     for step in program.steps:
-        if isinstance(step, Call) or not any(b in views for b in buffers_read(step)):
-            new = step
-        else:
+        new = step
+        if isinstance(step, Nest) and any(b in views for b in buffers_read(step)):
             new = rebuild(step, load)
         steps.append(new)
         if isinstance(new, Nest) and is_view(new) and is_short(new):
@@ -83,16 +83,6 @@ def divided_axis(atom):
 def is_short(nest):
     """Whether reading through a view is cheap: few nodes, and index maps that are quick."""
     return len(nest.body) <= MAX_NODES // 8 and has_short_indices(nest)
-
-
-def drop_dead(program):
-    """Drop nests whose results nobody reads."""
-    live, steps = set(program.outputs), []
-    for step in reversed(program.steps):
-        if isinstance(step, Call) or not live.isdisjoint(buffers_written(step)):
-            steps.append(step)
-            live.update(buffers_read(step))
-    return Program(program.inputs, steps[::-1], program.outputs, program.eqns)
 
 
 # --- What memory already holds --------------------------------------------------------------------

@@ -10,16 +10,17 @@ from weakref import WeakKeyDictionary
 
 from minijax.config import config
 from minijax.core import rules_epoch
-from minijax.interpreters.batching import batch_flat
+from minijax.interpreters.batching import batch_flat, batch_to_dims
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.partial_eval import split_jaxpr
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import Var, convert_constvars_jaxpr, eval_jaxpr
-from minijax.rules import UndefinedPrimal, Zero, is_zero
+from minijax.rules import UndefinedPrimal, Zero, instantiate_zeros, is_zero
 
 __all__ = [
-    "memos", "memo_by_jaxpr", "closed_program", "as_flat", "tracked", "jvp_jaxpr", "batch_jaxpr",
+    "memos", "memo_by_jaxpr", "closed_program", "as_flat", "tracked", "untracked", "merge",
+    "split_list", "none_of", "instantiated", "jvp_jaxpr", "batch_jaxpr", "batch_jaxpr_to",
     "batched_aval", "partial_eval_jaxpr", "residual_sources", "transpose_jaxpr",
 ]
 
@@ -59,13 +60,42 @@ def tracked(mask, values):
     return [v for v, flag in zip(values, mask) if flag]
 
 
+def untracked(mask, values):
+    """The values whose flag is not set."""
+    return [v for v, flag in zip(values, mask) if not flag]
+
+
+def merge(mask, flagged, others):
+    """One list again, of the values whose flag is set and the others."""
+    flagged, others = iter(flagged), iter(others)
+    return [next(flagged if flag else others) for flag in mask]
+
+
+def split_list(values, sizes):
+    """Parts of these lengths, and the rest."""
+    parts = []
+    for n in sizes:
+        parts.append(values[:n])
+        values = values[n:]
+    return [*parts, values]
+
+
+def none_of(values):
+    return (False,) * len(values)
+
+
+def instantiated(wanted, values):
+    """The values, arrays in place of symbolic zeros where the flag `wanted` is set."""
+    return [instantiate_zeros(x) if flag else x for x, flag in zip(values, wanted)]
+
+
 # --- jvp ------------------------------------------------------------------------------------------
 
-# jvp_jaxpr : (a -> b) -> which tangents are given
+# jvp_jaxpr : (a -> b) -> which tangents are given, which must come out even if they are zero
 #             -> ((a, T a) -> (b, T b)), constants, which tangents come out
 
 @memo_by_jaxpr
-def jvp_jaxpr(jaxpr, given):
+def jvp_jaxpr(jaxpr, given, wanted=None):
     avals = [v.aval for v in jaxpr.invars]
     produced = []
 
@@ -74,6 +104,7 @@ def jvp_jaxpr(jaxpr, given):
         tangents = [next(rest) if flag else Zero(a.to_tangent_aval())
                     for flag, a in zip(given, avals)]
         outs, out_tangents = jvp_flat(as_flat(jaxpr), primals, tangents)
+        out_tangents = instantiated(wanted or none_of(outs), out_tangents)
         produced[:] = [not is_zero(t) for t in out_tangents]
         return [*outs, *tracked(produced, out_tangents)]
 
@@ -99,6 +130,16 @@ def batch_jaxpr(jaxpr, axis, dims):
     return program, consts, tuple(out_dims)
 
 
+@memo_by_jaxpr
+def batch_jaxpr_to(jaxpr, axis, dims, out_dims):
+    """The batched program whose results have their batch axes at `out_dims`, and its constants."""
+    def f_batched(*vals):
+        return batch_to_dims(as_flat(jaxpr), axis, vals, dims, out_dims)
+
+    avals = [batched_aval(v.aval, axis, d) for v, d in zip(jaxpr.invars, dims)]
+    return closed_program(f_batched, avals, jaxpr.name)
+
+
 def batched_aval(aval, axis, dim):
     if dim is None:
         return aval
@@ -108,13 +149,13 @@ def batched_aval(aval, axis, dim):
 # --- Partial evaluation ---------------------------------------------------------------------------
 
 @memo_by_jaxpr
-def partial_eval_jaxpr(jaxpr, unknown):
+def partial_eval_jaxpr(jaxpr, unknown, wanted=()):
     """As `split_jaxpr`, memoised; constants of the known part have become its first arguments.
 
     A residual that is an argument of the known part need not be returned from there: in place of a
     number of residuals comes `sources`, for each residual its argument's number or None.
     """
-    known, consts, later, out_unknown, n_residuals = split_jaxpr(jaxpr, unknown)
+    known, consts, later, out_unknown, n_residuals = split_jaxpr(jaxpr, unknown, wanted)
     known, sources = residual_sources(convert_constvars_jaxpr(known), n_residuals)
     return known, consts, later, out_unknown, sources
 
@@ -130,11 +171,11 @@ def residual_sources(known, n_residuals):
 
 # --- Transposition --------------------------------------------------------------------------------
 
-# transpose_jaxpr : ((r, a) -> b, linear in a) -> which are linear, which cotangents come
-#                   -> ((r, CT b) -> CT a), constants, which cotangents come out
+# transpose_jaxpr : ((r, a) -> b, linear in a) -> which are linear, which cotangents come, and
+#                   which must go on even if they are zero -> ((r, CT b) -> CT a), constants, which cotangents come out
 
 @memo_by_jaxpr
-def transpose_jaxpr(jaxpr, linear, given):
+def transpose_jaxpr(jaxpr, linear, given, wanted=None):
     in_avals = [v.aval for v in jaxpr.invars]
     residual_avals = tracked([not l for l in linear], in_avals)
     ct_avals = tracked(given, [v.aval for v in jaxpr.outvars])
@@ -145,6 +186,7 @@ def transpose_jaxpr(jaxpr, linear, given):
         operands = [UndefinedPrimal(a) if l else next(residuals) for a, l in zip(in_avals, linear)]
         out_cts = [next(cts) if flag else Zero(v.aval) for flag, v in zip(given, jaxpr.outvars)]
         in_cts = tracked(linear, backward_pass(jaxpr, [], operands, out_cts))
+        in_cts = instantiated(wanted or none_of(in_cts), in_cts)
         produced[:] = [not is_zero(ct) for ct in in_cts]
         return tracked(produced, in_cts)
 

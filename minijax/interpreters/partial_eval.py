@@ -68,12 +68,12 @@ def apply_linear(jaxpr, consts, zero_avals, tangents):
 
 # split_jaxpr : ((a, b) -> c) -> which are unknown -> (a -> (known c, res), (res, b) -> other c)
 
-def split_jaxpr(jaxpr, unknown):
+def split_jaxpr(jaxpr, unknown, wanted=()):
     """Split a program (without constvars) into what its known inputs decide and the rest.
 
     Returns (known program, its consts, later program, which results are unknown, number of
     residuals). The known program returns the known results and then the residuals; the later program
-    takes the residuals and then the unknown inputs.
+    takes the residuals and then the unknown inputs. Results flagged in `wanted` count as unknown.
     """
     known = JaxprTrace(jaxpr.name)
     later = PartialEvalTrace(known, jaxpr.name)
@@ -81,7 +81,8 @@ def split_jaxpr(jaxpr, unknown):
         args = [(later if u else known).new_arg(v.aval) for v, u in zip(jaxpr.invars, unknown)]
         with set_current_trace(later):
             outs = eval_jaxpr(jaxpr, [], *args)
-        out_unknown = [later.is_mine(out) for out in outs]
+        wanted = wanted or [False] * len(outs)
+        out_unknown = [later.is_mine(out) or flag for out, flag in zip(outs, wanted)]
         later_jaxpr, residuals = later.to_jaxpr([o for o, u in zip(outs, out_unknown) if u])
         known_outs = [o for o, u in zip(outs, out_unknown) if not u]
         known_jaxpr, consts = known.to_jaxpr([*known_outs, *residuals])

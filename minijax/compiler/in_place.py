@@ -1,0 +1,129 @@
+# Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_compiler. In JAX: XLA's buffer assignment and copy insertion.
+
+An update of a part of an array is lowered to a copy and stores into it. In a loop that fills an
+array, the copy would make each turn take as long as the array is large. So a copy of what nobody
+reads later is left out, and the update changes the array where it is.
+"""
+
+from minijax.compiler.bodies import rebuild
+from minijax.compiler.dead_steps import body_program, has_calls
+from minijax.loop_ir import (
+    Branch, Call, Load, Nest, Program, Store, all_nodes, buffers_read, buffers_written, programs_in,
+    with_programs,
+)
+
+__all__ = [
+    "update_in_place", "updated_in_place", "dying_copy", "put_last", "is_plain_copy",
+    "reads_before_it_writes", "reads_where_it_writes", "rename", "rename_in_step",
+]
+
+
+# --- Updates in place -----------------------------------------------------------------------------
+
+def update_in_place(program):
+    """Leave out copies in loops, inner loops first."""
+    steps = []
+    for step in program.steps:
+        if programs_in(step):
+            step = with_programs(step, [update_in_place(p) for p in programs_in(step)])
+        is_loop = not isinstance(step, (Nest, Call, Branch)) and not has_calls(step)
+        steps.append(updated_in_place(step) if is_loop else step)
+    return Program(program.inputs, steps, program.outputs, program.eqns)
+
+
+def updated_in_place(loop):
+    """The loop without copies of carries whose old value no step reads after the copy."""
+    *condition, body = programs_in(loop)
+    carries = loop.carries
+    while (copy := dying_copy(body, {now for _, now, _ in carries})) is not None:
+        old, new = copy.body[0].buffer, copy.body[1].buffer
+        steps = [s for s in put_last(body.steps, copy) if s is not copy]
+        body = rename(Program(body.inputs, steps, body.outputs, body.eqns), {new: old})
+        carries = [(start, now, old if f is new else f) for start, now, f in carries]
+    made = with_programs(loop, [*condition, body])
+    made.carries = carries
+    return made
+
+
+def dying_copy(body, nows):
+    """A nest that copies a carry, or a buffer of the body's own, which nobody reads later."""
+    for step in body.steps:
+        if not is_plain_copy(step):
+            continue
+        old, new = step.body[0].buffer, step.body[1].buffer
+        is_ours = old in nows or old not in body.inputs and old not in body.outputs
+        after = put_last(body.steps, step)
+        after = after[after.index(step) + 1:]
+        updates = [s for s in after if new in buffers_written(s)]
+        if is_ours and updates and all(reads_before_it_writes(s, old, new, updates[0])
+                                       for s in after):
+            return step
+    return None
+
+
+def put_last(steps, copy):
+    """The steps with a copy, and what depends on it, behind those that don't."""
+    after, changed = [copy], set(buffers_written(copy))
+    before = steps[:steps.index(copy)]
+    for step in steps[len(before) + 1:]:
+        if changed.isdisjoint(buffers_read(step)) and changed.isdisjoint(buffers_written(step)):
+            before.append(step)
+        else:
+            after.append(step)
+            changed.update(buffers_written(step))
+    return before + after
+
+
+def is_plain_copy(step):
+    if not isinstance(step, Nest) or len(step.body) != 2 or not isinstance(step.body[0], Load):
+        return False
+    load, store = step.body
+    return (not load.guard and not store.combine and load.index == store.index == step.order()
+            and load.buffer.size == store.buffer.size == step.count()
+            and load.buffer.dtype == store.buffer.dtype)
+
+
+def reads_before_it_writes(step, old, new, first):
+    """Whether a step never sees `old` changed if `new` is the same memory."""
+    if old in buffers_written(step):
+        return False
+    if old not in buffers_read(step):
+        return True
+    if step is not first or not isinstance(step, Nest):
+        return False
+    return step.count() == 1 or reads_where_it_writes(step, old, new)
+
+
+def reads_where_it_writes(nest, old, new):
+    """Whether a nest reads of `old` only the element that it will write to `new`, each once."""
+    stores = [n for n in nest.body if isinstance(n, Store) and n.buffer is new]
+    if any((s.index - nest.order()).terms.keys() & set(nest.axes) for s in stores):
+        return False
+    loads = [n for n in all_nodes(nest.body) if isinstance(n, Load) and n.buffer is old]
+    return all(n in nest.body and n.index == s.index for n in loads for s in stores)
+
+
+def rename(program, names):
+    """The program with other buffers in place of some."""
+    steps = [rename_in_step(s, names) for s in program.steps]
+    outputs = [names.get(b, b) for b in program.outputs]
+    return body_program(Program(program.inputs, steps, outputs, program.eqns))
+
+
+def rename_in_step(step, names):
+    def new(buffer):
+        return names.get(buffer, buffer)
+
+    if isinstance(step, Nest):
+        nest = rebuild(step, lambda builder, buffer, *rest: builder.load(new(buffer), *rest))
+        for node in nest.body:
+            if isinstance(node, Store):
+                node.buffer = new(node.buffer)
+        return nest
+    made = with_programs(step, [rename(p, names) for p in programs_in(step)])
+    if isinstance(step, Branch):
+        made.index, made.outputs = new(step.index), [*map(new, step.outputs)]
+    else:
+        made.carries = [tuple(map(new, carry)) for carry in step.carries]
+    return made

@@ -1,0 +1,140 @@
+# Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: loop IR. Home: ref_compiler. In JAX: the lowering rules in jax/_src/lax/control_flow.
+
+Lowering rules of the primitives that contain programs and run them more or less than once: scan,
+while and cond become the steps Loop, While and Branch, whose bodies are the lowered programs. Arrays
+that a scan goes through are read where they are, and results are stored where they stay.
+"""
+
+from minijax.loop_ir import (
+    Axis, Branch, Buffer, Const, Load, Loop, LoweringContext, Store, While, ZERO, axis_index,
+    body_of, buffers_written, library_step, read,
+)
+
+__all__ = [
+    "lower_scan", "add_loop", "part_of", "store_all", "seen_by_body", "carries_of", "lower_while",
+    "lower_cond",
+]
+
+
+# --- scan -----------------------------------------------------------------------------------------
+
+def lower_scan(ctx, *values, reverse, length, jaxpr, num_consts, num_carry, unroll=1, **params):
+    """A Loop of length // unroll turns that each do `unroll` steps, and the steps that are left."""
+    if not ctx.is_native():
+        return library_step(ctx, *values, reverse=reverse, length=length, jaxpr=jaxpr,
+                            num_consts=num_consts, num_carry=num_carry, unroll=unroll, **params)
+    consts, carry = values[:num_consts], values[num_consts:num_consts + num_carry]
+    xs = values[num_consts + num_carry:]
+    ys = [ctx.result(k) for k in range(num_carry, len(ctx.avals_out))]
+    steps = min(max(1, unroll), max(1, length))
+
+    def add_steps(body, carry, first, count):
+        """Append `count` steps, of which the first has this number; return the carry after them."""
+        for k in range(count):
+            place = (first + k) * -1 + (length - 1) if reverse else first + k
+            parts = [part_of(body, x, place) for x in xs]
+            outs = body.lower_closed(jaxpr, [*consts, *carry, *parts])
+            carry = outs[:num_carry]
+            for y, value in zip(ys, outs[num_carry:]):
+                store_all(body, y, value, place)
+        return carry
+
+    turns, rest = divmod(length, steps)
+    if turns > 1:
+        axis = Axis(turns)
+        carry = add_loop(ctx, axis, jaxpr.jaxpr, num_consts, carry, ys,
+                         lambda body, now: add_steps(body, now, axis_index(axis) * steps, steps))
+    else:
+        rest = length
+    return [*add_steps(ctx, carry, ZERO + (length - rest), rest), *ys]
+
+
+def add_loop(ctx, axis, jaxpr, num_consts, starts, ys, add_body):
+    """Append a Loop whose body add_body(context, carry) makes; return the last carry."""
+    body = LoweringContext(ctx)
+    now = seen_by_body(ctx, jaxpr, num_consts, starts)
+    carries = carries_of(ctx, body, starts, now, add_body(body, now))
+    outputs = [following for _, _, following in carries] + ys
+    ctx.emit(Loop(axis, body.program(outputs), carries, ctx.number))
+    return now
+
+
+def part_of(ctx, x, place):
+    """x[place], for an index map `place` along the first axis."""
+    part = Buffer(x.shape[1:], x.dtype)
+    axis = Axis(part.size)
+    load = Load(x, place * part.size + axis_index(axis))
+    ctx.nest([axis], [load, Store(part, axis_index(axis), load)])
+    return part
+
+
+def store_all(ctx, out, value, place=ZERO):
+    """Write a value into out[place], or into all of it."""
+    size = 1 if isinstance(value, Const) else value.size
+    axis = Axis(size)
+    store = Store(out, place * size + axis_index(axis), read(value, axis_index(axis)))
+    ctx.nest([axis], body_of([store]))
+
+
+# --- Carries --------------------------------------------------------------------------------------
+
+def seen_by_body(ctx, jaxpr, num_consts, starts):
+    """What stands for each carry in a loop's body: a buffer, or its start if it never changes."""
+    return [start if jaxpr.outvars[k] is jaxpr.invars[num_consts + k] else
+            Buffer(var.aval.shape, var.aval.dtype, var)
+            for k, (start, var) in enumerate(zip(starts, ctx.eqn.outvars))]
+
+
+def carries_of(ctx, body, starts, now, results):
+    """The triples of a loop's carries. Each needs memory of its own that the body fills."""
+    free, carries = {b for step in body.steps for b in buffers_written(step)}, []
+    for start, buffer, result in zip(starts, now, results):
+        if buffer is start:
+            continue
+        if result not in free:
+            copy = Buffer(buffer.shape, buffer.dtype)
+            store_all(body, copy, result)
+            result = copy
+        free.discard(result)
+        carries.append((ctx.as_buffer(start), buffer, result))
+    return carries
+
+
+# --- while ----------------------------------------------------------------------------------------
+
+def lower_while(ctx, *values, cond_nconsts, cond_jaxpr, body_nconsts, body_jaxpr, **params):
+    """A While with two programs, which see the carries and constants of their own."""
+    if not ctx.is_native():
+        return library_step(ctx, *values, cond_nconsts=cond_nconsts, cond_jaxpr=cond_jaxpr,
+                            body_nconsts=body_nconsts, body_jaxpr=body_jaxpr, **params)
+    cond_consts, rest = values[:cond_nconsts], values[cond_nconsts:]
+    body_consts, starts = rest[:body_nconsts], rest[body_nconsts:]
+    now = seen_by_body(ctx, body_jaxpr.jaxpr, body_nconsts, starts)
+    condition, body = LoweringContext(ctx), LoweringContext(ctx)
+    flag, = condition.lower_closed(cond_jaxpr, [*cond_consts, *now])
+    flag = condition.as_buffer(flag)
+    results = body.lower_closed(body_jaxpr, [*body_consts, *now])
+    carries = carries_of(ctx, body, starts, now, results)
+    following = [f for _, _, f in carries]
+    ctx.emit(While(condition.program([flag]), body.program(following), carries, ctx.number))
+    return now
+
+
+# --- cond -----------------------------------------------------------------------------------------
+
+def lower_cond(ctx, index, *values, branches, **params):
+    """A Branch; or, if its number is known, the program that it would run."""
+    if not ctx.is_native():
+        return library_step(ctx, index, *values, branches=branches, **params)
+    if isinstance(index, Const):
+        number = min(max(int(index.value), 0), len(branches) - 1)
+        return ctx.lower_closed(branches[number], values)
+    outs, programs = [ctx.result(k) for k in range(len(ctx.avals_out))], []
+    for branch in branches:
+        body = LoweringContext(ctx)
+        for out, value in zip(outs, body.lower_closed(branch, values)):
+            store_all(body, out, value)
+        programs.append(body.program(outs))
+    ctx.emit(Branch(index, programs, outs, ctx.number))
+    return outs
