@@ -190,6 +190,73 @@ def test_closes_over_outer_tracers():
     same(f, np.stack([X, X * 2, X - 1]), X)
 
 
+# --- Loops and branches ---------------------------------------------------------------------------
+
+def loop_of_checkpoints(lib):
+    def loss(x, w):
+        body = lib.checkpoint(lambda c, w: lib.numpy.sin(c @ w), prevent_cse=False)
+        c, ys = lib.lax.scan(lambda c, _: (body(c, w), c.sum()), x, None, length=4)
+        return (c * c).sum() + ys.sum()
+    return lib.grad(loss, argnums=(0, 1))
+
+
+def checkpoint_of_loop(lib, policy=None):
+    def inside(x, w):
+        c, ys = lib.lax.scan(lambda c, _: (lib.numpy.sin(c @ w), c.sum()), x, None, length=4)
+        return (c * c).sum() + ys.sum()
+    f = lib.checkpoint(inside, policy=policy)
+    return lib.grad(lambda x, w: f(lib.numpy.sin(x), w), argnums=(0, 1))
+
+
+def checkpoint_of_branch(lib):
+    def inside(x):
+        return lib.lax.cond(x.sum() > 1, lambda x: lib.numpy.sin(x) * x, lambda x: x * 3.0, x).sum()
+    return lib.grad(lambda x, w: lib.checkpoint(inside)(x * x) * w[0, 0])
+
+
+def branch_of_checkpoints(lib):
+    inside = lib.checkpoint(lambda x: (lib.numpy.sin(x) * x).sum())
+    return lib.grad(lambda x, w: lib.lax.cond(x.sum() > 1, inside, lambda x: x.sum() * w[0, 1], x * x))
+
+
+def checkpoint_of_while(lib):
+    def inside(x):
+        turn = lambda c: (c[0] + 1, lib.numpy.sin(c[1]))
+        return lib.lax.while_loop(lambda c: c[0] < 3, turn, (0, x))[1].sum()
+    return lambda x, w: lib.jvp(lib.checkpoint(inside), (x,), (w[0],))
+
+
+def all_levels(lib):
+    """A checkpoint in a loop in a checkpoint, differentiated twice."""
+    def inside(x):
+        step = lambda c, _: (lib.checkpoint(lib.numpy.sin)(c) * x, c.sum())
+        c, ys = lib.lax.scan(step, x, None, length=3)
+        return (c * c).sum() + ys.sum()
+    return lambda x, w: lib.hessian(lambda x: lib.checkpoint(inside)(lib.numpy.sin(x)))(x)
+
+
+LOOPS = [loop_of_checkpoints, checkpoint_of_loop, checkpoint_of_branch, branch_of_checkpoints,
+         checkpoint_of_while, all_levels]
+
+
+@pytest.mark.parametrize("how", ["eager", "jit", "vmap"])
+@pytest.mark.parametrize("program", LOOPS, ids=lambda p: p.__name__)
+def test_loops_and_branches(program, how):
+    w = np.arange(9, dtype=np.float32).reshape(3, 3) / 9 - 0.3
+    if how == "vmap":
+        same(lambda lib: lib.vmap(program(lib), in_axes=(0, None)), np.stack([X, -0.1 * X]), w)
+    else:
+        same(lambda lib: (lib.jit if how == "jit" else lambda f: f)(program(lib)), X, w)
+
+
+@pytest.mark.parametrize("policy", ["dots", "everything", "nothing"])
+def test_a_policy_around_a_loop(policy):
+    w = np.arange(9, dtype=np.float32).reshape(3, 3) / 9 - 0.3
+    same(lambda lib: checkpoint_of_loop(lib, POLICIES[policy](lib.checkpoint_policies)), X, w)
+
+
+# --- Trees, constants, integers -------------------------------------------------------------------
+
 def test_trees_keywords_and_integers():
     def f(lib):
         def inner(tree, n, *, scale):

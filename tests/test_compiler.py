@@ -214,7 +214,7 @@ def test_long_sums_use_many_accumulators():
     x = rand(1000)
     f = lambda x: [bind("reduce_sum", x, axes=(0,))]
     exes = [compiled(f, x, renderer=renderer) for renderer in executable.RENDERERS]
-    assert "lanes(16, f32(0.0))" in exes[0].as_text()
+    assert "lanes(64, f32(0.0))" in exes[0].as_text()
     assert len({exe(x)[0].tobytes() for exe in exes}) == 1
 
 
