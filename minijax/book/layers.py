@@ -44,11 +44,7 @@ LAYERS = (
     Layer("higher_order", ("higher_order.*",),
           "programs inside programs: jit, cond, while, scan",
           "jax/_src/pjit.py, lax/control_flow/"),
-<<<<<<< HEAD
-    Layer("api", ("flatten", "api", "dispatch", "control_flow", "ad_checkpoint"),
-=======
-    Layer("api", ("flatten", "api", "debugging", "dispatch", "control_flow"),
->>>>>>> main
+    Layer("api", ("flatten", "api", "debugging", "dispatch", "control_flow", "ad_checkpoint"),
           "jit, grad, vmap, … with argnums, axes and pytrees",
           "jax/_src/api.py"),
     Layer("front", ("lax", "numpy.*", "nn", "checkers", "debug", "experimental.*", "__init__", "book.*"),
