@@ -22,6 +22,7 @@ from minijax.compiler.passes import common_subexpressions, dead_code, inline_cal
 from minijax.compiler.plan import NativeMainWriter, Plan
 from minijax.compiler.pool import share
 from minijax.compiler.render_python import render
+from minijax.compiler.simplify import exact_identities, fold_constants
 from minijax.jaxpr import ClosedJaxpr
 
 __all__ = [
@@ -33,8 +34,9 @@ __all__ = [
 
 # --- The list of passes ---------------------------------------------------------------------------
 
-# jaxpr -> jaxpr three times, then loop IR three times; the last is what is compiled.
-PASSES = (inline_calls, dead_code, common_subexpressions, lower, fuse, update_in_place)
+# jaxpr -> jaxpr five times, then loop IR three times; the last is what is compiled.
+PASSES = (inline_calls, dead_code, fold_constants, exact_identities, common_subexpressions, lower,
+          fuse, update_in_place)
 
 
 def run_passes(closed):
