@@ -16,11 +16,15 @@ from minijax.api import (
 from minijax.array import Array
 from minijax.avals import typeof
 from minijax.config import (
-    checking_leaks, config, debug_nans, disable_jit, enable_x64, numpy_dtype_promotion,
+    checking_leaks, config, debug_infs, debug_nans, disable_jit, enable_x64, explain_cache_misses,
+    log_compiles, numpy_dtype_promotion,
 )
 from minijax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp
-from minijax.debugging import effects_barrier, pure_callback
+from minijax.debugging import (
+    effects_barrier, ensure_compile_time_eval, named_call, named_scope, pure_callback,
+)
 from minijax.dispatch import clear_caches, jit
+from minijax.dtypes import float0
 
 __all__ = [
     "core", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors", "experimental",
@@ -28,9 +32,10 @@ __all__ = [
     "default_backend", "device_count", "device_get", "device_put", "devices", "eval_shape", "grad",
     "hessian", "jacfwd", "jacobian", "jacrev", "jvp", "linear_transpose", "linearize",
     "local_device_count", "local_devices", "make_jaxpr", "value_and_grad", "vjp", "vmap", "Array",
-    "typeof", "checking_leaks", "config", "debug_nans", "disable_jit", "enable_x64",
-    "numpy_dtype_promotion", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp",
-    "effects_barrier", "pure_callback", "clear_caches", "jit",
+    "typeof", "checking_leaks", "config", "debug_infs", "debug_nans", "disable_jit", "enable_x64",
+    "explain_cache_misses", "log_compiles", "numpy_dtype_promotion", "closure_convert",
+    "custom_gradient", "custom_jvp", "custom_vjp", "effects_barrier", "ensure_compile_time_eval",
+    "named_call", "named_scope", "pure_callback", "clear_caches", "jit", "float0",
 ]
 
 
