@@ -554,12 +554,12 @@ def check_call(error, enabled, eqn, *values):
     return checked.result(eqn.primitive.bind(*consts, *args, **params))
 
 
-@checks("custom_jvp_call", "custom_vjp_call")
+@checks("custom_jvp_call", "custom_vjp_call", "custom_vmap_call")
 def check_custom_call(error, enabled, eqn, *values):
     """Results come from the call, which keeps its rule; errors from running its program beside it."""
-    inner = eqn.params["call_jaxpr"]
+    name, inner = next(jaxprs_in_params(eqn.params))
     error, _ = checked_eval(open_jaxpr(inner), consts_of(inner), values, enabled, error)
-    quiet = eqn.replace(params={**eqn.params, "call_jaxpr": without_checks(inner)})
+    quiet = eqn.replace(params={**eqn.params, name: without_checks(inner)})
     return error, apply(quiet, values)
 
 
