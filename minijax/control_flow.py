@@ -24,7 +24,7 @@ from minijax.higher_order.programs import merge, split_list, tracked, untracked
 from minijax.higher_order.scan import bind_scan
 from minijax.higher_order.while_loop import bind_while
 from minijax.interpreters.staging import trace_to_jaxpr
-from minijax.jaxpr import Jaxpr, Literal, Var, convert_constvars_jaxpr
+from minijax.jaxpr import Jaxpr, Literal, convert_constvars_jaxpr, inputs_read
 from minijax.primitives.elementwise import add, bitwise_or, clamp, convert_element_type, lt, ne
 from minijax.primitives.structural import (
     canonicalize_axis, concatenate, index_in_dim, pad, reshape, rev, slice_in_dim,
@@ -118,7 +118,8 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NOTHING):
     if disable_jit.value and is_concrete(pred):
         return true_fun(*operands) if pred else false_fun(*operands)
     index = convert_element_type(pred, np.int32)
-    return choose("cond", index, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
+    # Traced in the order of arguments, numbered the other way round: 0 is false.
+    return choose("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands, -1)
 
 
 def switch(index, branches, *operands, operand=_NOTHING):
@@ -185,27 +186,27 @@ def typeof_or_error(x, wanted):
         raise TypeError(f"{wanted}: {error}") from None
 
 
-def choose(name, index, branches, names, operands):
-    """Trace the branches, check that they agree, and apply cond_p."""
+def choose(name, index, branches, names, operands, step=1):
+    """Trace the branches, check that they agree, and apply cond_p to them, in that order or reversed."""
     leaves, in_tree = tree_flatten(operands)
     avals = avals_of(leaves)
     traced = [trace_function(f, avals, in_tree, fun_name(f)) for f in branches]
-    for other, label in list(zip(traced, names))[:-1]:
-        check_results_agree(name, label, other, names[-1], traced[-1])
+    for other, label in list(zip(traced, names))[1:]:
+        check_results_agree(name, names[0], traced[0], label, other)
     programs, consts = share_consts([t.jaxpr for t in traced], [t.consts for t in traced])
     values = [*consts, *leaves]
     # A result that is the same argument in every branch need not go through the primitive.
     same = [numbers[0] if len(set(numbers)) == 1 else None
             for numbers in zip(*[forwarded(p) for p in programs])]
     kept = [i is None for i in same]
-    programs = [p.replace(outvars=tracked(kept, p.outvars)) for p in programs]
+    programs = [p.replace(outvars=tracked(kept, p.outvars)) for p in programs[::step]]
     outs = bind_cond(index, programs, values) if any(kept) or any(p.effects for p in programs) else []
     passed = as_operands([values[i] for i in same if i is not None])
-    return tree_unflatten(traced[-1].tree, merge(kept, outs, passed))
+    return tree_unflatten(traced[0].tree, merge(kept, outs, passed))
 
 
 def check_results_agree(name, label, traced, other_label, other):
-    """TypeError unless two branches return values of equal trees, shapes and dtypes."""
+    """Raise TypeError unless two branches return values of equal trees, shapes and dtypes."""
     if traced.tree != other.tree:
         lines = tree_differences(f"the result of {label}", traced.result,
                                  f"that of {other_label}", other.result)
@@ -219,7 +220,7 @@ def check_results_agree(name, label, traced, other_label, other):
 
 
 def tree_differences(what, tree, other_what, other_tree):
-    return "".join([f"\n  * {what}{keystr(path)} is a {one}, {other_what} a {another}; {why}"
+    return "".join([f"\n  * {what}{keystr(path)} is a {one}, {other_what} is a {another}; {why}"
                     for path, one, another, why in equality_errors(tree, other_tree)])
 
 
@@ -256,7 +257,7 @@ def trace_body(name, body, leaves, carry_tree, trace_with, carry_of):
 
 
 def check_carry(name, body, tree_in, avals_in, tree_out, avals_out):
-    what, other = f"the carry {carry_name(body)} that goes in", "what comes out"
+    what, other = carry_name(body), "what comes out"
     carry = tree_unflatten(tree_in, avals_in)
     if tree_in != tree_out:
         lines = tree_differences(what, carry, other, tree_unflatten(tree_out, avals_out))
@@ -270,7 +271,7 @@ def check_carry(name, body, tree_in, avals_in, tree_out, avals_out):
 
 def carry_name(body):
     names = positional_names(body)
-    return f"'{names[0]}'" if names else ""
+    return f"the carry {names[0]}" if names else "the carry"
 
 
 # --- while_loop -----------------------------------------------------------------------------------
@@ -317,10 +318,8 @@ def check_condition(test):
 def run_while(test, body, leaves):
     """Apply while_p; a carry that the body hands on and the condition does not read is a constant."""
     n = len(body.consts)
-    read = {v for eqn in test.jaxpr.eqns for v in eqn.invars if type(v) is Var}
-    read.update(v for v in test.jaxpr.outvars if type(v) is Var)
-    fixed = [out == n + i and test.jaxpr.invars[len(test.consts) + i] not in read
-             for i, out in enumerate(forwarded(body.jaxpr))]
+    _, tested = split_list(inputs_read(test.jaxpr), [len(test.consts)])
+    fixed = [source == n + i and not tested[i] for i, source in enumerate(forwarded(body.jaxpr))]
     condition = move_to_consts(test.jaxpr, len(test.consts), fixed, keep=False)
     program = move_to_consts(body.jaxpr, n, fixed)
     moving = [not flag for flag in fixed]

@@ -20,7 +20,7 @@ from minijax.higher_order.programs import (
     tracked, transpose_jaxpr, untracked,
 )
 from minijax.interpreters.staging import JaxprTrace, trace_to_jaxpr
-from minijax.jaxpr import ClosedJaxpr, Var, eval_jaxpr, inner_effects
+from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, eval_jaxpr, inner_effects, inputs_read
 from minijax.loop_ir import lower_call
 from minijax.primitives.elementwise import eq, select_n
 from minijax.rules import (
@@ -31,7 +31,7 @@ from minijax.rules import (
 __all__ = [
     "share_consts", "take_all", "any_of", "jvp_branches", "batch_branches", "transpose_branches",
     "SplitBranches", "split_branches", "Residuals", "numbered", "cond_p", "bind_cond",
-    "programs_of", "select_branches", "is_float", "along_rows",
+    "programs_of", "select_branches", "is_float", "along_rows", "branches_used",
 ]
 
 
@@ -176,7 +176,7 @@ def _cond_impl(index, *operands, branches):
     # As in select_n, an index that is too small or too large means the first or last branch.
     branch = branches[min(max(int(index._value), 0), len(branches) - 1)].jaxpr
     outs = eval_jaxpr(branch, [], *operands)
-    return [Array(as_array(x)._value, v.aval.weak_type) for x, v in zip(outs, branch.outvars)]
+    return [Array(as_array(x)._value, a.weak_type) for x, a in zip(outs, branches[0].out_avals)]
 
 
 @cond_p.def_abstract_eval
@@ -255,6 +255,22 @@ def _cond_transpose(cts, index, *operands, branches):
     outs = bind_cond(index, programs, [*consts, *known, *tracked(given, cts)])
     in_cts = merge(produced, outs, [None] * (len(produced) - sum(produced)))
     return [None, *merge(linear, in_cts, [None] * len(known))]
+
+
+@cond_p.def_dce
+def _cond_dce(eqn, used):
+    branches, read = branches_used(*programs_of(eqn.params["branches"]), used)
+    index, *operands = eqn.invars
+    return eqn.replace(invars=[index, *tracked(read, operands)], outvars=tracked(used, eqn.outvars),
+                       params=dict(branches=tuple(map(ClosedJaxpr, branches))))
+
+
+@memo_by_jaxpr
+def branches_used(first, others, used):
+    """The branches without unused results, and which operands any of them reads."""
+    branches = [dce_jaxpr(b, used) for b in (first, *others)]
+    read = any_of([inputs_read(b) for b in branches])
+    return [b.replace(invars=tracked(read, b.invars)) for b in branches], read
 
 
 lower_call(cond_p)

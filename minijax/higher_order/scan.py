@@ -12,13 +12,15 @@ import numpy as np
 from minijax.array import Array, as_array
 from minijax.core import Primitive, get_current_trace, set_current_trace
 from minijax.higher_order.programs import (
-    batch_jaxpr, batch_jaxpr_to, closed_program, instantiated, jvp_jaxpr, memo_by_jaxpr, merge,
-    split_list, tracked, transpose_jaxpr, untracked,
+    any_flag, batch_jaxpr, batch_jaxpr_to, closed_program, instantiated, jvp_jaxpr, memo_by_jaxpr,
+    merge, split_list, tracked, transpose_jaxpr, untracked,
 )
 from minijax.interpreters.partial_eval import PartialEvalTrace, split_jaxpr
 from minijax.interpreters.staging import JaxprTrace
 from minijax.interpreters.transpose import backward_pass
-from minijax.jaxpr import ClosedJaxpr, Jaxpr, convert_constvars_jaxpr, eval_jaxpr, inner_effects
+from minijax.jaxpr import (
+    ClosedJaxpr, Jaxpr, convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr, inner_effects, inputs_read,
+)
 from minijax.loop_ir import lower_call
 from minijax.rules import (
     UndefinedPrimal, Zero, add_tangents, instantiate_zeros, is_undefined_primal, is_zero,
@@ -28,7 +30,7 @@ from minijax.rules import (
 __all__ = [
     "jvp_of_body", "padded", "paired", "batched_body", "SplitBody", "split_body", "hoist",
     "without_copies", "in_order", "transposed_body", "adding_up", "scan_p", "bind_scan",
-    "run_known", "transpose_linear_part",
+    "run_known", "transpose_linear_part", "body_used",
 ]
 
 
@@ -81,7 +83,7 @@ def batched_body(jaxpr, axis, sizes, batched):
         dims = tuple([0 if b else not_mapped for b in (*const_flags, *carry_flags, *row_flags)])
         out_dims = batch_jaxpr(jaxpr, axis, dims)[2]
         found = [d is not not_mapped for d in out_dims]
-        more = tuple([a or b for a, b in zip(carry_flags, found)])
+        more = any_flag(carry_flags, found)
         if more == carry_flags:
             break
         carry_flags = more
@@ -347,6 +349,34 @@ def transpose_linear_part(cts, operands, params):
     in_cts = backward_pass(jaxpr, consts, undefined, [ct for _, ct in pairs])
     flags = [is_undefined_primal(x) for x in operands]
     return merge(flags, in_cts, [None] * flags.count(False))
+
+
+@scan_p.def_dce
+def _scan_dce(eqn, used):
+    sizes = eqn.params["num_consts"], eqn.params["num_carry"]
+    body, read, made = body_used(eqn.params["jaxpr"].jaxpr, sizes, used)
+    const_read, needed, _ = split_list(read, sizes)
+    params = eqn.params | dict(jaxpr=ClosedJaxpr(body), num_consts=sum(const_read),
+                               num_carry=sum(needed))
+    return eqn.replace(params=params, invars=tracked(read, eqn.invars),
+                       outvars=tracked(made, eqn.outvars))
+
+
+@memo_by_jaxpr
+def body_used(jaxpr, sizes, used):
+    """The body with needed carries only, which arguments it reads, and which results it makes.
+
+    A carry is needed if its result is used, or another needed result depends on it.
+    """
+    needed, ys_used = split_list(used, [sizes[1]])
+    while True:
+        smaller = dce_jaxpr(jaxpr, (*needed, *ys_used))
+        const_read, carry_read, row_read = split_list(inputs_read(smaller), sizes)
+        if any_flag(needed, carry_read) == needed:
+            break
+        needed = any_flag(needed, carry_read)
+    read = (*const_read, *needed, *row_read)
+    return smaller.replace(invars=tracked(read, jaxpr.invars)), read, (*needed, *ys_used)
 
 
 lower_call(scan_p)

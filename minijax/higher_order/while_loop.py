@@ -11,17 +11,17 @@ from minijax.array import Array, as_array
 from minijax.avals import typeof
 from minijax.core import Primitive, set_current_trace
 from minijax.higher_order.programs import (
-    batch_jaxpr, batch_jaxpr_to, instantiated, jvp_jaxpr, memo_by_jaxpr, merge, partial_eval_jaxpr,
-    split_list, tracked, untracked,
+    any_flag, batch_jaxpr, batch_jaxpr_to, instantiated, jvp_jaxpr, memo_by_jaxpr, merge,
+    partial_eval_jaxpr, split_list, tracked, untracked,
 )
 from minijax.interpreters.staging import JaxprTrace
-from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, eval_jaxpr, inner_effects
+from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, eval_jaxpr, inner_effects, inputs_read
 from minijax.loop_ir import lower_call
 from minijax.rules import Zero, is_zero, move_batch_axis, not_mapped
 
 __all__ = [
     "jvp_body", "batched_carries", "known_loop", "while_p", "bind_while", "advance", "ignoring",
-    "dims_of_carries",
+    "dims_of_carries", "loop_used",
 ]
 
 
@@ -184,6 +184,39 @@ def _while_partial_eval(trace, *args, cond_jaxpr, cond_nconsts, body_jaxpr, body
         known = bind_while(test, [*test_consts, *untracked(flags[0], groups[0])], body,
                            [*consts, *untracked(flags[1], groups[1])], untracked(unknown, groups[2]))
     return merge(unknown, tracked(unknown, later), known)
+
+
+@while_p.def_dce
+def _while_dce(eqn, used):
+    cond_jaxpr, body_jaxpr = eqn.params["cond_jaxpr"].jaxpr, eqn.params["body_jaxpr"].jaxpr
+    sizes = [eqn.params["cond_nconsts"], eqn.params["body_nconsts"]]
+    body, condition, const_read, needed = loop_used(body_jaxpr, cond_jaxpr, *sizes, used)
+    cond_consts, consts, carries = split_list(eqn.invars, sizes)
+    params = dict(cond_jaxpr=ClosedJaxpr(condition), cond_nconsts=sizes[0],
+                  body_jaxpr=ClosedJaxpr(body), body_nconsts=sum(const_read))
+    return eqn.replace(params=params, outvars=tracked(needed, eqn.outvars), invars=[
+        *cond_consts, *tracked(const_read, consts), *tracked(needed, carries)])
+
+
+@memo_by_jaxpr
+def loop_used(body, condition, cond_nconsts, body_nconsts, used):
+    """Both programs with needed carries only, which consts the body reads, and which carries those are.
+
+    A carry is needed if its result is used, or the condition or another needed carry reads it.
+    """
+    _, tested = split_list(inputs_read(condition), [cond_nconsts])
+    needed = any_flag(used, tested)
+    while True:
+        smaller = dce_jaxpr(body, needed)
+        const_read, read = split_list(inputs_read(smaller), [body_nconsts])
+        if any_flag(needed, read) == needed:
+            break
+        needed = any_flag(needed, read)
+    test_consts, test_carries = split_list(condition.invars, [cond_nconsts])
+    consts, carries = split_list(body.invars, [body_nconsts])
+    return (smaller.replace(invars=[*tracked(const_read, consts), *tracked(needed, carries)]),
+            condition.replace(invars=[*test_consts, *tracked(needed, test_carries)]),
+            const_read, needed)
 
 
 lower_call(while_p)
