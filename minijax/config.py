@@ -11,10 +11,11 @@ import os
 import threading
 
 __all__ = [
-    "State", "Config", "config", "bool_state", "enum_state", "object_state", "enable_x64",
-    "numpy_dtype_promotion", "disable_jit", "debug_nans", "checking_leaks", "enable_checks",
-    "log_compiles", "explain_cache_misses", "traceback_filtering", "platforms", "platform_name",
-    "default_matmul_precision",
+    "State", "Config", "config", "bool_state", "enum_state", "int_state", "object_state",
+    "enable_x64", "numpy_dtype_promotion", "disable_jit", "debug_nans", "checking_leaks",
+    "enable_checks", "log_compiles", "explain_cache_misses", "traceback_filtering", "platforms",
+    "platform_name", "default_matmul_precision", "compilation_cache_dir",
+    "enable_compilation_cache", "compilation_cache_max_size", "num_threads",
 ]
 
 
@@ -146,7 +147,7 @@ _WORDS = {**dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
 
 
 def _from_environment(name, default):
-    return os.environ.get(name.upper().replace("JAX", "MINIJAX", 1), default)
+    return os.environ.get("MINIJAX_" + name.split("_", 1)[1].upper(), default)
 
 
 def bool_state(name, default, doc, *, in_trace_key=False):
@@ -170,6 +171,17 @@ def enum_state(name, choices, default, doc, *, in_trace_key=False):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return config.add(State(name, _from_environment(name, default), check, doc,
                             in_trace_key=in_trace_key))
+
+
+def int_state(name, default, doc, *, lowest=0):
+    """Declare an option that is a whole number; `MINIJAX_…` in the environment may set it."""
+    def check(value):
+        if isinstance(value, str) and value.lstrip("-").isdigit():
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= lowest:
+            return value
+        raise ValueError(f"{name} must be a number from {lowest} up, got {value!r}")
+    return config.add(State(name, _from_environment(name, default), check, doc))
 
 
 def object_state(name, default, doc, *, in_trace_key=False):
@@ -219,3 +231,19 @@ platform_name = object_state("jax_platform_name", "", doc="Accepted: there is th
 
 default_matmul_precision = object_state(
     "jax_default_matmul_precision", None, doc="Accepted: products have full precision always.")
+
+compilation_cache_dir = object_state(
+    "jax_compilation_cache_dir", None,
+    doc="The folder for compiled programs; None: MINIJAX_CACHE_DIR, or in the user's cache folder.")
+
+enable_compilation_cache = bool_state(
+    "jax_enable_compilation_cache", True,
+    doc="Keep compiled programs on disk; MINIJAX_DISABLE_CACHE=1 in the environment turns it off too.")
+
+compilation_cache_max_size = int_state(
+    "jax_compilation_cache_max_size", -1, lowest=-1,
+    doc="Bytes that compiled programs may take on disk, oldest removed first; -1: 256 MiB.")
+
+num_threads = int_state(
+    "minijax_num_threads", 0,
+    doc="How many threads share a long loop; 0: as many as there are CPUs. (JAX has no such option.)")

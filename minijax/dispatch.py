@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 from minijax.api import ShapeDtypeStruct, check_callable
 from minijax.array import Array, as_array
 from minijax.avals import typeof
-from minijax.compiler.executable import forget_kernels
 from minijax.config import config, disable_jit
 from minijax.core import Tracer, eval_trace, get_current_trace, rules_epoch
 from minijax.flatten import FlatFunction, as_index_tuple, fun_name, positional_names, signature_of
@@ -307,7 +306,6 @@ def clear_caches():
             programs.clear()
     for memo in memos:
         memo.clear()
-    forget_kernels()
 
 
 # --- Stages ---------------------------------------------------------------------------------------
@@ -346,7 +344,7 @@ class Lowered:
     out_info = property(lambda self: self.traced.out_info)
 
     def as_text(self, dialect="jaxpr"):
-        """The program as text: dialect "jaxpr", "ir" (loop nests) or "python" (generated source)."""
+        """The program as text: dialect "jaxpr", or one of those of `Compiled.as_text`."""
         if dialect == "jaxpr":
             return str(self.traced.jaxpr)
         return self.compile().as_text(dialect)
@@ -369,12 +367,12 @@ class Compiled:
         return self.program.run(buffers_of(leaves))
 
     def as_text(self, dialect="python"):
-        """The generated source, or with dialect "ir" the loop nests it was printed from."""
-        if dialect == "ir":
-            return self.executable.ir_text()
-        if dialect != "python":
-            raise ValueError(f"no dialect {dialect!r}: expected 'jaxpr', 'ir' or 'python'")
-        return self.executable.as_text()
+        """The program as text, as the stages of compilation made it.
+
+        Dialects: "jaxpr", "ir" (loop nests), "python" (the loops as source), "main" (what calls
+        the machine code), "llvm" (before LLVM's own passes), "asm" or "assembly".
+        """
+        return self.executable.as_text(dialect)
 
 
 def check_arguments(wanted, leaves, name):

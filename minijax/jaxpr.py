@@ -73,17 +73,18 @@ class JaxprEqn:
 class Jaxpr:
     """{ lambda constvars ; invars. let eqns in outvars }: a program, compared by identity."""
 
-    __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "name", "__weakref__")
+    __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "name", "memos", "__weakref__")
 
     def __init__(self, constvars, invars, outvars, eqns, effects=frozenset(), name=None):
         self.constvars, self.invars, self.outvars = constvars, invars, outvars
         self.eqns, self.effects, self.name = eqns, effects, name
+        self.memos = {}           # what was made of this jaxpr is freed with it
 
     in_avals = property(lambda self: [v.aval for v in self.invars])
     out_avals = property(lambda self: [v.aval for v in self.outvars])
 
     def replace(self, **changes):
-        kept = {name: getattr(self, name) for name in self.__slots__[:-1]}
+        kept = {name: getattr(self, name) for name in self.__slots__[:-2]}
         return Jaxpr(**(kept | changes))
 
     def __repr__(self):

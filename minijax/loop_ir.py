@@ -27,8 +27,8 @@ __all__ = [
     "with_programs", "buffers_read", "buffers_written", "inputs_of", "NATIVE", "LoweringContext",
     "lowered_atom", "read", "guarded", "dynamic_index", "body_of", "lower_elementwise",
     "elementwise_step", "lower_view", "view_step", "store_part", "lower_reduction", "runs_along",
-    "reduce_in_register", "reduce_in_memory", "LANES", "lanes_for", "lower_call", "library_step",
-    "on_buffers", "on_arrays",
+    "reduce_in_register", "reduce_in_memory", "LANES", "FEW_LANES", "lanes_for", "lower_call",
+    "library_step", "on_buffers", "on_arrays",
 ]
 
 
@@ -768,7 +768,9 @@ def lower_reduction(primitive, name):
         inner = [a for k, a in enumerate(loops) if k in axes]
         outer = [a for k, a in enumerate(loops) if k not in axes]
         load = convert(Load(x, row_major(loops)), out.dtype)
-        if runs_along(inner, loops):
+        if all(a.size == 1 for a in inner):
+            ctx.nest(outer, body_of([Store(out, row_major(outer), load)]))
+        elif runs_along(inner, loops):
             reduce_in_register(ctx, name, out, outer, inner, load)
         else:
             reduce_in_memory(ctx, name, out, outer, loops, load)
@@ -777,9 +779,12 @@ def lower_reduction(primitive, name):
 
 
 def runs_along(inner, loops):
-    """Whether the loop along neighbours in memory is one of those that are reduced."""
+    """Whether reduced elements lie side by side, or nearly: then a register can take them up."""
     long = [a for a in loops if a.size != 1]
-    return not long or long[-1] in inner or prod(a.size for a in loops) == 0
+    if not long or long[-1] in inner or prod(a.size for a in loops) == 0:
+        return True
+    last = max(k for k, a in enumerate(long) if a in inner)
+    return prod(a.size for a in long[last + 1:]) <= 4 and prod(a.size for a in inner) >= 4 * LANES
 
 
 def reduce_in_register(ctx, name, out, outer, inner, load):
@@ -799,13 +804,18 @@ def reduce_in_memory(ctx, name, out, outer, loops, load):
     ctx.nest(loops, body_of([Store(out, row_major(outer), load, combine=name)]))
 
 
-LANES = 16
+# Accumulators of a long loop, and of one that is not so long: a vector unit adds 16 float32 at a time,
+# and can start the next four such additions before the first is done.
+LANES, FEW_LANES = 64, 16
 
 
 def lanes_for(axes):
     """Many accumulators for long loops, so that a vector unit can fill them; one for short ones."""
     innermost = next((a.size for a in reversed(axes) if a.size != 1), 1)
-    return LANES if prod(a.size for a in axes) >= 4 * LANES and innermost >= LANES else 1
+    if innermost >= 4 * LANES:
+        return LANES
+    long = prod(a.size for a in axes) >= 4 * FEW_LANES and innermost >= FEW_LANES
+    return FEW_LANES if long else 1
 
 
 def lower_call(primitive):

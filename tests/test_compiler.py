@@ -1,8 +1,10 @@
 """The compiler: compiled programs against eager ones, and the passes one by one."""
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from samples import samples
 import minijax.higher_order.jit                        # noqa: F401  (all primitives)
 from minijax.array import Array
 from minijax.avals import ShapedArray
-from minijax.compiler import compile_jaxpr, executable
+from minijax.compiler import compile_jaxpr, executable, native
 from minijax.compiler.check_ir import LoopIRError, check_program
 from minijax.compiler.fuse import FUSION_PASSES
 from minijax.compiler.passes import lower
@@ -214,7 +216,7 @@ def test_long_sums_use_many_accumulators():
     x = rand(1000)
     f = lambda x: [bind("reduce_sum", x, axes=(0,))]
     exes = [compiled(f, x, renderer=renderer) for renderer in executable.RENDERERS]
-    assert "lanes(16, f32(0.0))" in exes[0].as_text()
+    assert "lanes(64, f32(0.0))" in exes[0].as_text()
     assert len({exe(x)[0].tobytes() for exe in exes}) == 1
 
 
@@ -349,12 +351,22 @@ def test_calls_are_inlined():
     assert_same(f, rand(3))
 
 
-def test_equal_kernels_are_compiled_once():
+def test_equal_programs_share_machine_code_as_long_as_one_is_in_use():
     f = lambda x: [bind("atan", bind("sub", x, f32(0.123)))]
-    compiled(f, rand(77))(rand(77))
-    before = len(executable._kernels)
-    compiled(f, rand(77))(rand(77))
-    assert len(executable._kernels) == before
+    exes = [compiled(f, rand(77)) for _ in range(2)]
+    assert len({id(exe.main.__globals__["run_0"].__self__) for exe in exes}) == 1
+    code = weakref.ref(exes[0].main.__globals__["run_0"].__self__)
+    key, = [key for key, value in native._codes.items() if value is code()]
+    del exes
+    gc.collect()
+    assert code() is None and key not in native._codes
+
+
+def test_equal_loops_become_one_function():
+    def f(x, y):
+        return [bind("exp", x), bind("exp", y)]
+    text = compiled(f, rand(2500), rand(2500)).as_text("llvm")
+    assert text.count("define internal void") == 1 and text.count("call void @\"part_0\"") == 2
 
 
 def test_a_long_chain_does_not_recurse():

@@ -1,5 +1,8 @@
 """jit: what is traced when, keys, static arguments, constants, stages, threads."""
+import gc
+import linecache
 import threading
+import weakref
 
 import jax
 import numpy as np
@@ -7,7 +10,6 @@ import pytest
 
 import minijax
 import minijax.numpy as mnp
-from minijax.compiler import executable
 
 
 class Counted:
@@ -220,11 +222,40 @@ def test_clear_caches():
     f, count = counted_jit(lambda x: x + 1.0)
     f(1.0)
     minijax.clear_caches()
-    assert not executable._kernels
-    assert f(1.0) == 2.0 and executable._kernels and count.calls == 2
+    assert f(1.0) == 2.0 and count.calls == 2
     f.clear_cache()
     f(1.0)
     assert count.calls == 3
+
+
+def machine_code_of(f):
+    """A weak reference to the machine code of a jitted function's only program."""
+    program, = f.programs.values()
+    return weakref.ref(program.executable.main.__globals__["run_0"].__self__)
+
+
+def test_machine_code_is_freed_with_its_function_or_by_clear_caches():
+    f = minijax.jit(lambda x: x * 1.25 + 0.375)
+    f(1.0)
+    code, lines = machine_code_of(f), len(linecache.cache)
+    minijax.clear_caches()
+    gc.collect()
+    assert code() is None and len(linecache.cache) < lines
+    assert f(1.0) == 1.625
+    code = machine_code_of(f)
+    del f
+    gc.collect()
+    assert code() is None
+
+
+def test_texts_of_all_stages():
+    lowered = minijax.jit(lambda x: mnp.exp(x) + 1.0).lower(np.ones(8, np.float32))
+    for dialect, part in {"jaxpr": "exp a", "ir": "exp %0", "python": "@kernel", "main": "run_0(",
+                          "llvm": "define", "asm": ".text", "assembly": "ret"}.items():
+        assert part in lowered.as_text(dialect), dialect
+        assert part in lowered.compile().as_text(dialect), dialect
+    with pytest.raises(ValueError, match="no dialect 'hlo': expected one of 'jaxpr'"):
+        lowered.as_text("hlo")
 
 
 def test_block_until_ready():

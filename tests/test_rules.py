@@ -3,6 +3,7 @@ import importlib
 
 import pytest
 from samples import samples as first_order_samples
+from samples_effects import effect_samples
 from samples_higher_order import higher_order_samples
 
 from minijax.book.blocks import modules_of_primitives, rule_block
@@ -18,9 +19,13 @@ CONVENTIONS = {
     ("reduce_precision", "transpose"): "rounding counts as the identity",
     ("bitcast_convert_type", "jvp"): "a change of bits has no derivative",
     ("stop_gradient", "jvp"): "a constant on request",
+    ("debug_callback", "jvp"): "it has no results to have tangents: see test_effects",
+    ("debug_print", "jvp"): "it has no results to have tangents: see test_effects",
+    ("pure_callback", "jvp"): "a ValueError, as in JAX: see test_effects",
+    ("io_callback", "jvp"): "a ValueError, as in JAX: see test_effects",
 }
 
-samples = first_order_samples | higher_order_samples
+samples = first_order_samples | higher_order_samples | effect_samples
 PACKAGE = list(primitives.values())
 
 

@@ -44,11 +44,11 @@ LAYERS = (
     Layer("higher_order", ("higher_order.*",),
           "programs inside programs: jit, cond, while, scan",
           "jax/_src/pjit.py, lax/control_flow/"),
-    Layer("api", ("flatten", "api", "dispatch", "control_flow"),
+    Layer("api", ("flatten", "api", "debugging", "dispatch", "control_flow"),
           "jit, grad, vmap, … with argnums, axes and pytrees",
           "jax/_src/api.py"),
-    Layer("front", ("lax", "numpy.*", "nn", "checkers", "__init__", "book.*"),
-          "what a user imports: numpy, lax, nn; and the rule checkers",
+    Layer("front", ("lax", "numpy.*", "nn", "checkers", "debug", "experimental.*", "__init__", "book.*"),
+          "what a user imports: numpy, lax, nn, debug, experimental; and the rule checkers",
           "jax/numpy, jax/lax, jax/nn"),
 )
 

@@ -114,8 +114,12 @@ class Builder:
 
     def reduce(self, node, axis_values, load):
         axes = [Axis(a.size) for a in node.axes]
-        inner = Builder()
         values = {**axis_values, **dict(zip(node.axes, map(axis_index, axes)))}
+        return self.reduce_over(axes, node, values, load)
+
+    def reduce_over(self, axes, node, values, load):
+        """Add a reduction's copy with loops over these axes, in which `values` has the old ones."""
+        inner = Builder()
         value = inner.copy(node.body, values, load)[node.value]
         inner.body.remove(value)       # it must stand last; nothing in the body reads it
         inner.body.append(value)
@@ -131,9 +135,9 @@ def plain_load(builder, buffer, index, guard, eqn):
     return builder.load(buffer, index, guard, eqn)
 
 
-def rebuild(nest, load):
+def rebuild(nest, load, builder=None):
     """A nest with the same loops whose loads are made by `load`."""
-    builder = Builder()
+    builder = builder or Builder()
     new = builder.copy(nest.body, {}, load)
     for node in nest.body:
         if isinstance(node, Store):

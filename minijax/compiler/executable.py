@@ -7,7 +7,8 @@ Runs the passes, and turns their result into a function of NumPy arrays.
 import itertools
 import linecache
 import os
-import threading
+import weakref
+from functools import cached_property
 
 import numpy as np
 
@@ -16,21 +17,24 @@ from minijax.compiler import runtime
 from minijax.compiler.fuse import fuse
 from minijax.compiler.in_place import update_in_place
 from minijax.compiler.ir_text import program_text
+from minijax.compiler.native import assembly_text, llvm_text, native_functions
 from minijax.compiler.passes import common_subexpressions, dead_code, inline_calls, lower
+from minijax.compiler.plan import MainWriter, Plan
+from minijax.compiler.pool import share
 from minijax.compiler.render_python import render
 from minijax.jaxpr import ClosedJaxpr
-from minijax.loop_ir import Nest
+from minijax.loop_ir import programs_in
 
 __all__ = [
-    "PASSES", "run_passes", "RENDERERS", "forget_kernels", "kernel_compiler", "compile_function",
-    "with_globals", "load_module", "jit_is_disabled", "Executable", "constant_buffer",
+    "PASSES", "run_passes", "RENDERERS", "kernel_compiler", "with_globals", "load_source",
+    "load_rendered", "load_native", "jit_is_disabled", "Executable", "TEXTS", "constant_buffer",
     "compile_jaxpr",
 ]
 
 
 # --- The list of passes ---------------------------------------------------------------------------
 
-# jaxpr -> jaxpr three times, then loop IR three times; `render` makes source of the last.
+# jaxpr -> jaxpr three times, then loop IR three times; the last is what is compiled.
 PASSES = (inline_calls, dead_code, common_subexpressions, lower, fuse, update_in_place)
 
 
@@ -44,41 +48,23 @@ def run_passes(closed):
 
 # --- Kernels --------------------------------------------------------------------------------------
 
-RENDERERS = ("llvm", "python", "plain")      # Numba by intrinsics, Numba on the source, no Numba
+RENDERERS = ("llvm", "python", "plain")      # LLVM, Numba on the Python source, that source as it is
 
-_kernels = {}                     # (renderer, structural text) -> compiled function
-_kernels_lock = threading.RLock()
+def kernel_compiler(rendered):
+    """The decorator `kernel` of a generated module: compile by Numba, equal functions once."""
+    # Numba takes most of a second to import, and is only here to be compared with.
+    from minijax.compiler import numba_runtime
+    compiled = {}
 
-
-def forget_kernels():
-    """Drop every compiled kernel; executables that are in use keep theirs."""
-    with _kernels_lock:
-        _kernels.clear()
-
-
-def kernel_compiler(rendered, renderer):
-    """The decorator `kernel` of a generated module: compile, unless an equal function was."""
     def kernel(dtypes):
         def decorate(function):
-            key = renderer, rendered.keys[function.__name__]
-            with _kernels_lock:
-                if key not in _kernels:
-                    made_of = rendered.kernels[function.__name__]
-                    _kernels[key] = compile_function(renderer, function, made_of, dtypes.split())
-                return _kernels[key]
+            key = rendered.keys[function.__name__]
+            if key not in compiled:
+                compiled[key] = numba_runtime.compile_kernel(
+                    with_globals(function, numba_runtime.names), dtypes.split())
+            return compiled[key]
         return decorate
     return kernel
-
-
-def compile_function(renderer, function, made_of, dtypes):
-    # Numba takes most of a second to import, and programs that never jit don't need it.
-    from minijax.compiler import numba_runtime, render_llvm
-    steps, buffers, turns = made_of
-    if renderer == "python" or turns or not all(isinstance(s, Nest) for s in steps):
-        return numba_runtime.compile_kernel(with_globals(function, numba_runtime.names), dtypes)
-    return numba_runtime.compile_emitted(
-        lambda context, builder, addresses: render_llvm.write_nests(
-            context, builder, steps, dict(zip(buffers, addresses))), dtypes)
 
 
 def with_globals(function, names):
@@ -90,20 +76,31 @@ def with_globals(function, names):
 _module_numbers = itertools.count()
 
 
-def load_module(rendered, name, renderer):
-    """Execute generated source; tracebacks and debuggers can show its lines."""
+def load_source(source, name, names):
+    """The `main` of a generated module; tracebacks and debuggers can show its lines."""
     filename = f"<minijax {name} {next(_module_numbers)}>"
-    lines = rendered.source.splitlines(keepends=True)
-    linecache.cache[filename] = (len(rendered.source), None, lines, filename)
-    namespace = {**vars(runtime), **rendered.functions, "__name__": "minijax_generated"}
-    plain = renderer == "plain"
-    kernel = runtime.kernel if plain else kernel_compiler(rendered, renderer)
-    body = rendered.source.split("\n\n\n", 1)[1] if rendered.source.startswith("from ") else \
-        rendered.source
-    offset = rendered.source[:len(rendered.source) - len(body)].count("\n")
-    namespace["kernel"] = kernel
-    exec(compile("\n" * offset + body, filename, "exec"), namespace)
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    namespace = {**vars(runtime), **names, "__name__": "minijax_generated"}
+    exec(compile(source, filename, "exec"), namespace)
+    weakref.finalize(namespace["main"], linecache.cache.pop, filename, None)
     return namespace["main"]
+
+
+def load_rendered(rendered, name, renderer):
+    """The `main` of source with kernels in it, compiled by Numba or not at all."""
+    kernel = runtime.kernel if renderer == "plain" else kernel_compiler(rendered)
+    # the names that the first line would import are given in the namespace
+    first, _, rest = rendered.source.partition("\n")
+    source = f"\n{rest}" if first.startswith("from ") else rendered.source
+    return load_source(source, name, {**rendered.functions, "kernel": kernel})
+
+
+def load_native(plan, name):
+    """(main, the library functions that it calls) of machine code."""
+    writer = MainWriter(plan)
+    source = writer.source()
+    functions = {**writer.functions, **native_functions(plan, source), "share": share}
+    return load_source(source, name, functions), writer.functions
 
 
 def jit_is_disabled():
@@ -120,22 +117,30 @@ class Executable:
     """
 
     def __init__(self, closed, renderer):
-        self.jaxpr = closed
-        self.passes = run_passes(closed)
-        optimised = self.passes["common_subexpressions"]
-        self.rendered = render(self.passes["update_in_place"], optimised.jaxpr)
-        self.consts = [constant_buffer(c) for c in optimised.consts]
         if renderer not in RENDERERS:
             raise ValueError(f"renderer must be one of {', '.join(RENDERERS)}, got {renderer!r}")
+        self.jaxpr, self.passes = closed, run_passes(closed)
+        self.optimised, self.program = self.passes["common_subexpressions"], self.passes["update_in_place"]
+        self.consts = [constant_buffer(c) for c in self.optimised.consts]
         self.renderer = "plain" if jit_is_disabled() else renderer
-        self.main = load_module(self.rendered, optimised.jaxpr.name or "program", self.renderer)
-        self.call = self.quick_call()
+        name = self.optimised.jaxpr.name or "program"
+        if self.renderer == "llvm" and any(map(programs_in, self.program.steps)):
+            self.renderer = "python"
+        if self.renderer == "llvm":
+            self.main, functions = load_native(Plan(self.program), name)
+        else:
+            self.main, functions = load_rendered(self.rendered, name, self.renderer), \
+                self.rendered.functions
+        self.call = self.quick_call(bool(functions) or self.renderer == "plain")
 
-    def quick_call(self):
+    @cached_property
+    def rendered(self):
+        """The program as Python source, for reading and for Numba."""
+        return render(self.program, self.optimised.jaxpr)
+
+    def quick_call(self, calls_numpy):
         """The call path: as little Python as the program allows."""
         main, consts = self.main, self.consts
-        # NumPy warns of overflow and division by zero; kernels in machine code never do.
-        quiet = bool(self.rendered.functions) or self.renderer == "plain"
 
         def call(*arrays):
             try:
@@ -144,20 +149,36 @@ class Executable:
                 return main(*consts, *map(runtime.as_buffer, arrays))
 
         def quiet_call(*arrays):
+            # NumPy warns of overflow and division by zero; machine code never does.
             with np.errstate(all="ignore"):
                 return main(*consts, *map(runtime.as_buffer, arrays))
-        return quiet_call if quiet else call
+        return quiet_call if calls_numpy else call
 
     def __call__(self, *arrays):
         return self.call(*arrays)
 
-    def as_text(self):
-        """The generated Python source."""
-        return self.rendered.source
+    def as_text(self, dialect="python"):
+        """The program as text: one of TEXTS."""
+        if dialect not in TEXTS:
+            raise ValueError(f"no dialect {dialect!r}: expected one of "
+                             f"{', '.join(map(repr, TEXTS))}")
+        return TEXTS[dialect](self)
 
     def ir_text(self):
         """The loop IR before rendering."""
-        return program_text(self.passes["update_in_place"], self.passes["common_subexpressions"].jaxpr)
+        return program_text(self.program, self.optimised.jaxpr)
+
+
+# dialect -> the text of an executable: what each stage of the way to machine code made.
+TEXTS = {
+    "jaxpr": lambda exe: str(exe.jaxpr),
+    "ir": Executable.ir_text,
+    "python": lambda exe: exe.rendered.source,
+    "main": lambda exe: MainWriter(Plan(exe.program)).source(),
+    "llvm": lambda exe: llvm_text(Plan(exe.program)),
+    "asm": lambda exe: assembly_text(Plan(exe.program)),
+}
+TEXTS["assembly"] = TEXTS["asm"]
 
 
 def constant_buffer(x):
@@ -167,8 +188,8 @@ def constant_buffer(x):
 def compile_jaxpr(jaxpr, consts=(), compiled=True, renderer="llvm"):
     """An Executable of a program: closed, or open with the values of its constvars.
 
-    Renderer "llvm" writes machine instructions through Numba; "python" gives Numba the generated
-    source: the same results, slower to compile. With `compiled` false, or NUMBA_DISABLE_JIT=1 in
+    Renderer "llvm" makes machine code by LLVM; "python" gives Numba the generated source: the same
+    results, slower to compile. With `compiled` false, or NUMBA_DISABLE_JIT=1 in
     the environment, that source runs as plain Python.
     """
     closed = jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, consts)

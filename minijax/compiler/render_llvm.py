@@ -1,112 +1,31 @@
-# Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: compiler. Home: ref_compiler. In JAX: XLA's LLVM IR emitters.
+# Exported from notebooks/ref_machine.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_machine. In JAX: XLA's LLVM IR emitters.
 
-Writes a loop IR as LLVM instructions. What it computes is what `render_python` prints; but Numba's
-front end, which spends some milliseconds on each line of Python, has nothing left to do.
+Writes steps of the loop IR as LLVM instructions. What they compute is what `render_python` prints.
 """
 
 from contextlib import ExitStack, contextmanager
+from itertools import product
 from math import prod
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.np.numpy_support import from_dtype
 
-from minijax.compiler import numba_runtime
-from minijax.compiler.numba_runtime import (
-    Memory, clamp, compare, emitters, float_to_integer, fold_lanes, is_float, is_signed, load_where,
+from minijax.compiler import llvm_ops
+from minijax.compiler.llvm_ops import (
+    WIDE, convert, counted_loop, emit_op, emitters, entry_alloca, fold_lanes, int64, load_where,
+    memory_type, typed_constant,
 )
-from minijax.compiler.render_python import FUNCTION_NAMES
+from minijax.compiler.plan import MAX_TURNS, MAX_UNROLLED, SHORT, evaluations, is_tiny, weight
 from minijax.loop_ir import (
-    Axis, AxisValue, Const, Dynamic, InBounds, Op, Reduce, Remainder, Store, identity,
+    Axis, AxisValue, Const, Dynamic, InBounds, Nest, Op, Reduce, Remainder, Store, buffers_written,
+    identity,
 )
 
-__all__ = [
-    "INT64", "int64", "llvm_constant", "ARITHMETIC", "COMPARISONS", "emit_op", "emit_conversion",
-    "SHORT", "evaluations", "plain_loop", "NestWriter", "emit_combination", "write_nests",
-]
+__all__ = ["plain_loop", "StepWriter", "is_short_reduction", "as_int64", "as_bit", "STEP_WRITERS"]
 
 
-# --- Values ---------------------------------------------------------------------------------------
-
-INT64 = ir.IntType(64)
-
-
-def int64(number):
-    return ir.Constant(INT64, number)
-
-
-def llvm_constant(context, value, dtype):
-    """A typed constant; floats by their bits, so that none is rounded twice."""
-    kind = context.get_value_type(from_dtype(dtype))
-    if dtype.kind == "f":
-        return ir.Constant(kind, float(value))
-    return ir.Constant(kind, int(value))
-
-
-# --- Operations -----------------------------------------------------------------------------------
-
-ARITHMETIC = {"add": ("fadd", "add"), "sub": ("fsub", "sub"), "mul": ("fmul", "mul"),
-              "div": ("fdiv", None), "and": (None, "and_"), "or": (None, "or_"),
-              "xor": (None, "xor")}
-COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-
-
-def emit_op(builder, name, t, dtype, args):
-    """The instructions for an operation on operands of Numba type `t` with a result of `dtype`."""
-    if name in ARITHMETIC and ARITHMETIC[name][0 if is_float(t) else 1]:
-        return getattr(builder, ARITHMETIC[name][0 if is_float(t) else 1])(*args)
-    if name in COMPARISONS:
-        if name == "ne" and is_float(t):
-            return builder.fcmp_unordered("!=", *args)
-        return compare(builder, t, COMPARISONS[name], *args)
-    if name == "neg":
-        return (builder.fneg if is_float(t) else builder.neg)(*args)
-    if name == "not":
-        return builder.not_(*args)
-    if name == "select":
-        return builder.select(*args)
-    if name == "convert":
-        return emit_conversion(builder, args[0], t, from_dtype(dtype))
-    if name == "bitcast":
-        return builder.bitcast(args[0], numba_runtime.llvm_type(dtype))
-    if name == "clamp_index":
-        wide = emit_conversion(builder, args[0], t, types.int64)
-        return clamp(builder, t, args[0], wide, *args[1:])
-    function = "divide_int" if name == "div" else FUNCTION_NAMES.get(name, name)
-    return emitters[function](builder, t, *args)
-
-
-def emit_conversion(builder, value, source, target):
-    if source == target:
-        return value
-    if target == types.boolean:
-        return emitters["to_bool"](builder, source, value)
-    if is_float(source) and not is_float(target):
-        return float_to_integer(builder, value, target)
-    kind = numba_runtime.llvm_type(np.dtype(str(target)))
-    if is_float(source):
-        is_wider = target.bitwidth > source.bitwidth
-        return (builder.fpext if is_wider else builder.fptrunc)(value, kind)
-    if is_float(target):
-        return (builder.sitofp if is_signed(source) else builder.uitofp)(value, kind)
-    if kind.width <= value.type.width:
-        return builder.trunc(value, kind) if kind.width < value.type.width else value
-    return (builder.sext if is_signed(source) else builder.zext)(value, kind)
-
-
-# --- Nests ----------------------------------------------------------------------------------------
-
-# Below this many runs of the body, making a loop fast takes LLVM longer than it ever saves.
-SHORT = 2048
-
-
-def evaluations(nest):
-    """How often the innermost body of a nest runs."""
-    inner = [prod([a.size for a in n.axes]) for n in nest.body if isinstance(n, Reduce)]
-    return nest.count() * max(inner, default=1)
-
+# --- Steps ----------------------------------------------------------------------------------------
 
 def plain_loop(module):
     """The mark of a loop that LLVM should leave as it is."""
@@ -119,51 +38,79 @@ def plain_loop(module):
     return mark
 
 
-class NestWriter:
-    """Writes nests at the place where a builder stands."""
+class StepWriter:
+    """Writes steps at the place where a builder stands.
 
-    def __init__(self, context, builder, memory):
-        self.context, self.builder = context, builder
-        self.memory = memory      # buffer -> its address
+    `memory` has the address of each buffer. A buffer that only tiny nests use needs none: what is
+    stored at a place that is known now is kept in `registers`, where loads find it.
+    """
+
+    def __init__(self, builder, memory):
+        self.builder, self.memory = builder, memory
+        self.registers = {}       # buffer -> {place: the number that is there}
         self.axes, self.values = {}, {}
+        self.in_loop = self.is_short = False
+        self.part = None          # (begin, end): the turns of the outermost loop to do, if not all
 
-    def write(self, nest):
+    def write(self, steps):
+        for step in steps:
+            STEP_WRITERS[type(step)](self, step)
+
+    @contextmanager
+    def inside_loop(self, written):
+        """A part of the program that runs more than once, or not at all, and writes buffers."""
+        for buffer in written:
+            self.registers.pop(buffer, None)
+        known, was_in_loop = {b: dict(places) for b, places in self.registers.items()}, self.in_loop
+        self.in_loop = True
+        yield
+        self.registers, self.in_loop = known, was_in_loop
+
+    def nest(self, nest):
+        if is_tiny(nest):
+            self.turn_by_turn(nest.axes, lambda: self.body(nest.body))
+            return
         self.is_short = evaluations(nest) < SHORT
-        with self.loops(nest.axes):
-            self.body(nest.body)
+        with self.inside_loop(buffers_written(nest)):
+            if self.part:
+                with self.loop_over_part(nest.axes[0], *self.part), self.loops(nest.axes[1:]):
+                    self.body(nest.body)
+            else:
+                with self.loops(nest.axes):
+                    self.body(nest.body)
+
+    def turn_by_turn(self, axes, write):
+        for turn in product(*(range(a.size) for a in axes)):
+            self.axes.update(zip(axes, turn))
+            write()
 
     @contextmanager
     def loops(self, axes):
         with ExitStack() as stack:
             for axis in axes:
-                self.axes[axis] = int64(0) if axis.size == 1 else stack.enter_context(
+                self.axes[axis] = 0 if axis.size == 1 else stack.enter_context(
                     self.loop(int64(axis.size)))
             yield
 
     @contextmanager
+    def loop_over_part(self, axis, begin, end):
+        with self.loop(self.builder.sub(end, begin)) as turn:
+            self.axes[axis] = self.builder.add(begin, turn, flags=("nuw", "nsw"))
+            yield
+
+    @contextmanager
     def loop(self, count):
-        """A loop of at least one turn, with its test at the end, as LLVM likes loops best."""
-        builder = self.builder
-        before, body = builder.block, builder.append_basic_block("loop")
-        builder.branch(body)
-        builder.position_at_end(body)
-        turn = builder.phi(INT64)
-        turn.add_incoming(int64(0), before)
-        yield turn
-        following = builder.add(turn, int64(1), flags=("nuw", "nsw"))
-        turn.add_incoming(following, builder.block)
-        end = builder.append_basic_block("end")
-        branch = builder.cbranch(builder.icmp_signed("<", following, count), body, end)
-        if self.is_short:
-            branch.set_metadata("llvm.loop", plain_loop(builder.module))
-        builder.position_at_end(end)
+        with counted_loop(self.builder, count) as (turn, marks):
+            yield turn
+            if self.is_short:
+                marks.append(plain_loop(self.builder.module))
+
+    # nodes
 
     def body(self, body):
         for node in body:
             if isinstance(node, Store):
                 self.store(node)
-            elif isinstance(node, Reduce):
-                self.values[node] = self.reduce(node)
             else:
                 self.values[node] = self.value(node)
 
@@ -172,82 +119,127 @@ class NestWriter:
             # a choice's first operand is the condition, an index's others are its bounds
             of = node.args[0 if node.name == "clamp_index" else -1]
             args = [self.values[a] for a in node.args]
-            return emit_op(self.builder, node.name, from_dtype(of.dtype), node.dtype, args)
+            return emit_op(self.builder, node.name, of.dtype, node.dtype, args)
         if isinstance(node, Const):
-            return llvm_constant(self.context, node.value, node.dtype)
+            return typed_constant(node.value, node.dtype)
         if isinstance(node, AxisValue):
-            return emit_conversion(self.builder, self.index(node.index), types.int64,
-                                   from_dtype(node.dtype))
+            return self.axis_value(node)
         if isinstance(node, InBounds):
-            return self.condition(node.guard)
-        return self.load(node)
+            return as_bit(self.condition(node.guard))
+        return self.reduce(node) if isinstance(node, Reduce) else self.load(node)
+
+    def axis_value(self, node):
+        index = self.index(node.index)
+        if isinstance(index, int):
+            return typed_constant(np.asarray(index).astype(node.dtype), node.dtype)
+        return convert(self.builder, index, WIDE, node.dtype)
+
+    # memory
 
     def load(self, node):
-        t = Memory(from_dtype(node.dtype))
-        place = self.memory[node.buffer], self.index(node.index)
-        if node.guard:
-            return load_where(self.context, self.builder, t, self.condition(node.guard), *place)
-        return numba_runtime.load(self.context, self.builder, t, *place)
+        condition, index = self.condition(node.guard), self.index(node.index)
+        if condition is False:
+            return typed_constant(0, node.dtype)
+        if condition is True:
+            return self.element(node.buffer, index)
+        return load_where(self.builder, node.dtype, condition, self.memory[node.buffer],
+                          as_int64(index))
+
+    def element(self, buffer, index):
+        known = self.registers.get(buffer, {}).get(index)
+        if known is not None:
+            return known
+        return llvm_ops.load(self.builder, buffer.dtype, self.memory[buffer], as_int64(index))
 
     def store(self, node):
-        t = from_dtype(node.buffer.dtype)
-        memory, index = self.memory[node.buffer], self.index(node.index)
-        value = self.values[node.value]
+        buffer, index, value = node.buffer, self.index(node.index), self.values[node.value]
         if node.combine not in (None, "replace"):
-            old = numba_runtime.load(self.context, self.builder, Memory(t), memory, index)
-            value = emit_op(self.builder, node.combine, t, node.buffer.dtype, [old, value])
-        numba_runtime.store(self.context, self.builder, t, memory, index, value)
+            old = self.element(buffer, index)
+            value = emit_op(self.builder, node.combine, buffer.dtype, buffer.dtype, [old, value])
+        if buffer in self.memory:
+            llvm_ops.store(self.builder, buffer.dtype, self.memory[buffer], as_int64(index), value)
+        if isinstance(index, int) and not self.in_loop:
+            self.registers.setdefault(buffer, {})[index] = value
+        else:
+            self.registers.pop(buffer, None)
 
-    # index maps
+    # index maps: Python integers as far as they are known now
 
     def index(self, index):
-        out = int64(index.offset)
+        offset, out, builder = index.offset, None, self.builder
         for atom, c in index.terms.items():
-            out = self.builder.add(out, self.builder.mul(self.atom(atom), int64(c)))
-        return out
+            value = self.atom(atom)
+            if isinstance(value, int):
+                offset += c * value
+                continue
+            term = value if c == 1 else builder.mul(value, int64(c), flags=("nsw",))
+            out = term if out is None else builder.add(out, term, flags=("nsw",))
+        if out is None:
+            return offset
+        return builder.add(out, int64(offset), flags=("nsw",)) if offset else out
 
     def atom(self, atom):
         if isinstance(atom, Axis):
             return self.axes[atom]
         if isinstance(atom, Dynamic):
             return self.values[atom.node]
+        inner, n, builder = self.index(atom.index), atom.divisor, self.builder
+        is_remainder = isinstance(atom, Remainder)
+        if isinstance(inner, int):
+            return inner % n if is_remainder else inner // n
         # rounded down, also for numbers below 0: move them up by a multiple of the divisor
         low = atom.index.bounds()[0]
-        lift = 0 if low >= 0 else -(low // atom.divisor)
-        moved = self.builder.add(self.index(atom.index), int64(lift * atom.divisor))
-        if isinstance(atom, Remainder):
-            return self.builder.urem(moved, int64(atom.divisor))
-        return self.builder.sub(self.builder.udiv(moved, int64(atom.divisor)), int64(lift))
+        lift = 0 if low >= 0 else -(low // n)
+        moved = builder.add(inner, int64(lift * n)) if lift else inner
+        if is_remainder:
+            return builder.urem(moved, int64(n))
+        quotient = builder.udiv(moved, int64(n))
+        return builder.sub(quotient, int64(lift)) if lift else quotient
 
     def condition(self, guard):
-        out = ir.Constant(ir.IntType(1), 1)
+        """Whether a guard holds: True or False if that is known, else a value of one bit."""
+        out = True
         for index, size in guard:
+            place = self.index(index)
+            if isinstance(place, int):
+                if not 0 <= place < size:
+                    return False
+                continue
             # as an unsigned number, one below 0 is large
-            inside = self.builder.icmp_unsigned("<", self.index(index), int64(size))
-            out = self.builder.and_(out, inside)
+            inside = self.builder.icmp_unsigned("<", place, int64(size))
+            out = inside if out is True else self.builder.and_(out, inside)
         return out
 
     # reductions
 
     def reduce(self, node):
-        t = from_dtype(node.dtype)
-        start = llvm_constant(self.context, identity(node.name, node.dtype).value, node.dtype)
-        data_type = self.context.get_data_type(t)
-        lanes = cgutils.alloca_once(self.builder, data_type, size=node.lanes)
+        start = typed_constant(identity(node.name, node.dtype).value, node.dtype)
+        if node.lanes == 1 and is_short_reduction(node):
+            return self.reduce_turn_by_turn(node, start)
+        builder, dtype = self.builder, node.dtype
+        lanes = entry_alloca(builder, memory_type(dtype), node.lanes)
         with self.loop(int64(node.lanes)) as lane:
-            numba_runtime.store(self.context, self.builder, t, lanes, lane, start)
+            llvm_ops.store(builder, dtype, lanes, lane, start)
         if node.lanes == 1:
             with self.loops(node.axes):
-                self.accumulate(node, t, lanes, int64(0))
+                self.accumulate(node, lanes, int64(0))
         else:
-            self.laned_loops(node, t, lanes)
-        combine = emit_combination(node.name, t, node.dtype)
-        return fold_lanes(self.context, self.builder, t, node.lanes, lanes, combine)
+            self.laned_loops(node, lanes)
+        return fold_lanes(builder, dtype, node.lanes, lanes, emitters[node.name])
 
-    def laned_loops(self, node, t, lanes):
+    def reduce_turn_by_turn(self, node, total):
+        def add():
+            nonlocal total
+            self.body(node.body)
+            total = emit_op(self.builder, node.name, node.dtype, node.dtype,
+                            [total, self.values[node.value]])
+        self.turn_by_turn(node.axes, add)
+        return total
+
+    def laned_loops(self, node, lanes):
         """The innermost loop in pieces of as many elements as there are lanes."""
         *outer, inner = [a for a in node.axes if a.size != 1]
-        self.axes.update((a, int64(0)) for a in node.axes if a.size == 1)
+        self.axes.update((a, 0) for a in node.axes if a.size == 1)
         builder, count = self.builder, node.lanes
         with self.loops(outer), self.loop(int64(-(-inner.size // count))) as piece:
             first = builder.mul(piece, int64(count))
@@ -255,21 +247,28 @@ class NestWriter:
             is_last = builder.icmp_signed("<", left, int64(count))
             with self.loop(builder.select(is_last, left, int64(count))) as lane:
                 self.axes[inner] = builder.add(first, lane)
-                self.accumulate(node, t, lanes, lane)
+                self.accumulate(node, lanes, lane)
 
-    def accumulate(self, node, t, lanes, lane):
+    def accumulate(self, node, lanes, lane):
         self.body(node.body)
-        old = numba_runtime.load(self.context, self.builder, Memory(t), lanes, lane)
-        new = emit_op(self.builder, node.name, t, node.dtype, [old, self.values[node.value]])
-        numba_runtime.store(self.context, self.builder, t, lanes, lane, new)
+        old = llvm_ops.load(self.builder, node.dtype, lanes, lane)
+        new = emit_op(self.builder, node.name, node.dtype, node.dtype,
+                      [old, self.values[node.value]])
+        llvm_ops.store(self.builder, node.dtype, lanes, lane, new)
 
 
-def emit_combination(name, t, dtype):
-    return lambda builder, _, x, y: emit_op(builder, name, t, dtype, [x, y])
+def is_short_reduction(node):
+    turns = prod([a.size for a in node.axes])
+    return turns <= MAX_TURNS and turns * weight(node.body) <= MAX_UNROLLED
 
 
-def write_nests(context, builder, nests, memory):
-    """Write nests one after the other; `memory` has the address of each buffer."""
-    writer = NestWriter(context, builder, memory)
-    for nest in nests:
-        writer.write(nest)
+def as_int64(index):
+    return int64(index) if isinstance(index, int) else index
+
+
+def as_bit(condition):
+    return ir.Constant(ir.IntType(1), int(condition)) if isinstance(condition, bool) else condition
+
+
+# The method that writes each kind of step.
+STEP_WRITERS = {Nest: StepWriter.nest}

@@ -6,7 +6,7 @@ jaxpr without constvars and is memoised: without that, nesting costs 2^depth.
 """
 
 from functools import wraps
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 from minijax.config import config
 from minijax.core import rules_epoch
@@ -19,7 +19,7 @@ from minijax.jaxpr import Var, convert_constvars_jaxpr, eval_jaxpr
 from minijax.rules import UndefinedPrimal, Zero, instantiate_zeros, is_zero
 
 __all__ = [
-    "memos", "memo_by_jaxpr", "closed_program", "as_flat", "tracked", "untracked", "merge",
+    "memos", "Memo", "memo_by_jaxpr", "closed_program", "as_flat", "tracked", "untracked", "merge",
     "split_list", "any_flag", "none_of", "instantiated", "jvp_jaxpr", "batch_jaxpr",
     "batch_jaxpr_to", "batched_aval", "partial_eval_jaxpr", "transpose_jaxpr",
 ]
@@ -30,14 +30,30 @@ __all__ = [
 memos = []
 
 
+class Memo:
+    """Results that are kept in the jaxprs they were made from: a table here would keep both alive."""
+
+    def __init__(self):
+        self.jaxprs = WeakSet()
+        memos.append(self)
+
+    def of(self, jaxpr):
+        if self not in jaxpr.memos:
+            self.jaxprs.add(jaxpr)
+        return jaxpr.memos.setdefault(self, {})
+
+    def clear(self):
+        for jaxpr in list(self.jaxprs):
+            jaxpr.memos.pop(self, None)
+
+
 def memo_by_jaxpr(f):
     """Memoise f(jaxpr, *key): as long as the jaxpr lives, no rule changes and no configuration."""
-    memo = WeakKeyDictionary()
-    memos.append(memo)
+    memo = Memo()
 
     @wraps(f)
     def memoised(jaxpr, *key):
-        entries = memo.setdefault(jaxpr, {})
+        entries = memo.of(jaxpr)
         full_key = key, rules_epoch(), config.trace_key()
         if full_key not in entries:
             entries[full_key] = f(jaxpr, *key)

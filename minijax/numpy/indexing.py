@@ -38,19 +38,19 @@ __all__ = [
     "NewAxis", "Range", "Numbers", "ScalarBool", "Index", "NON_TUPLE", "WRONG_DTYPE", "as_tuple",
     "entry_of", "array_entry", "is_mask", "axes_used", "parse_index", "side_by_side", "parse_entry",
     "bounds_of", "parse_mask", "counted_from_front", "known_from_front", "getitem", "static_key",
-    "static_plan", "take_at", "is_clamping", "is_static", "is_dynamic_scalar", "check_fill_value",
-    "refuse_empty_axis", "forward", "SlicePlan", "plan_slices", "changes_of_axes", "apply_slices",
-    "dynamic_slice", "insert_axes", "Plan", "without_new_axes", "with_units", "broadcast_numbers",
-    "align_numbers", "gather_by", "scatter_at", "as_update", "warn_if_unsafe", "as_window",
-    "IndexUpdateHelper", "IndexUpdateRef", "most_repeated", "take", "take_mode", "take_along_axis",
-    "gather_along", "refuse_in_place", "put_along_axis", "put", "place", "fill_diagonal", "nonzero",
-    "NONZERO_SIZE", "known_indices", "fill_values_for", "padded_places", "flatnonzero", "argwhere",
-    "where", "compress", "reduce_any_known", "extract", "unravel_index", "ravel_multi_index",
-    "into_bounds", "ix_", "diag_indices", "diag_indices_from", "tril_indices", "triu_indices",
-    "tril_indices_from", "triu_indices_from", "matrix_shape", "mask_indices", "select", "choose",
-    "stack_first", "piecewise", "piecewise_conditions", "value_of_piece", "delete", "delete_unique",
-    "insert", "insert_along", "stable_order", "grid_axis", "MGrid", "OGrid", "mgrid", "ogrid",
-    "index_exp", "s_", "Joiner", "r_", "c_",
+    "static_plan", "take_at", "is_clamping", "is_static", "are_in_bounds", "is_dynamic_scalar",
+    "check_fill_value", "refuse_empty_axis", "forward", "SlicePlan", "plan_slices",
+    "changes_of_axes", "apply_slices", "dynamic_slice", "insert_axes", "Plan", "without_new_axes",
+    "with_units", "broadcast_numbers", "align_numbers", "gather_by", "scatter_at", "as_update",
+    "warn_if_unsafe", "as_window", "IndexUpdateHelper", "IndexUpdateRef", "most_repeated", "take",
+    "take_mode", "take_along_axis", "gather_along", "refuse_in_place", "put_along_axis", "put",
+    "place", "fill_diagonal", "nonzero", "NONZERO_SIZE", "known_indices", "fill_values_for",
+    "padded_places", "flatnonzero", "argwhere", "where", "compress", "reduce_any_known", "extract",
+    "unravel_index", "ravel_multi_index", "into_bounds", "ix_", "diag_indices", "diag_indices_from",
+    "tril_indices", "triu_indices", "tril_indices_from", "triu_indices_from", "matrix_shape",
+    "mask_indices", "select", "choose", "stack_first", "piecewise", "piecewise_conditions",
+    "value_of_piece", "delete", "delete_unique", "insert", "insert_along", "stable_order",
+    "grid_axis", "MGrid", "OGrid", "mgrid", "ogrid", "index_exp", "s_", "Joiner", "r_", "c_",
 ]
 
 
@@ -234,9 +234,8 @@ def known_from_front(numbers, size, wrap_negative):
 def getitem(x, index):
     """`x[index]`: indices out of bounds are clamped; errors are those of `parse_index`."""
     key = static_key(index)
-    if key is not None:
-        return apply_slices(x, static_plan(key, x.shape))
-    return take_at(x, index)
+    plan = None if key is None else static_plan(key, x.shape)
+    return take_at(x, index) if plan is None else apply_slices(x, plan)
 
 
 def static_key(index):
@@ -255,9 +254,13 @@ def static_key(index):
 
 @lru_cache(4096)
 def static_plan(key, shape):
-    """How to read an index with a `static_key`: most programs use the same few again and again."""
+    """How to read an index with a `static_key`: most programs use the same few again and again.
+
+    None if it is out of bounds: a program is to show that, and a plan would hide it.
+    """
     index = tuple([builtins.slice(*i) if type(i) is tuple else i for i in key])
-    return plan_slices(parse_index(index, shape).entries, shape)
+    entries = parse_index(index, shape).entries
+    return plan_slices(entries, shape) if are_in_bounds(entries, shape) else None
 
 
 def take_at(x, index, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None,
@@ -265,7 +268,7 @@ def take_at(x, index, *, indices_are_sorted=False, unique_indices=False, mode=No
     """`x[index]` with options; see `IndexUpdateHelper`."""
     parsed = parse_index(index, x.shape, wrap_negative_indices)
     if is_clamping(mode):
-        if all(is_static(e) for e in parsed.entries):
+        if all(is_static(e) for e in parsed.entries) and are_in_bounds(parsed.entries, x.shape):
             return apply_slices(x, plan_slices(parsed.entries, x.shape))
         if all(is_static(e) or is_dynamic_scalar(e) for e in parsed.entries) \
                 and all(e.step in (1, -1) for e in parsed.entries if isinstance(e, Range)):
@@ -285,6 +288,13 @@ def is_clamping(mode):
 def is_static(entry):
     return isinstance(entry, (NewAxis, Range)) or \
         isinstance(entry, Numbers) and entry.known and entry.ndim == 0
+
+
+def are_in_bounds(entries, shape):
+    """Whether the known numbers of an index, counted from the front, are places of the array."""
+    of_array = [e for e in entries if not isinstance(e, NewAxis)]
+    return all([0 <= e.value < size for e, size in zip(of_array, shape)
+                if isinstance(e, Numbers) and is_static(e)])
 
 
 def is_dynamic_scalar(entry):

@@ -1,2 +1,3 @@
 # Exported from notebooks/*.ipynb by tools/export.py: edit the notebook, not this file.
-"""The modules cumulative, dot, elementwise, indexing, reductions, sorting, special, structural."""
+"""The modules callbacks, cumulative, dot, elementwise, indexing, reductions, sorting, special,
+structural."""

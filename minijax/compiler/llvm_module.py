@@ -1,0 +1,141 @@
+# Exported from notebooks/ref_machine.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_machine. In JAX: XLA's CPU compiler.
+
+One LLVM module for a program. An entry has the C interface of Python's built-in functions: it reads
+the addresses of the elements out of its arguments, NumPy arrays, and calls the functions that hold
+the loops. So Python pays for a call what it pays for `abs`.
+"""
+
+from llvmlite import ir
+
+from minijax.compiler.llvm_ops import (
+    BIT, INT64, NOT_CONTIGUOUS, data_of, entry_alloca, int64, memory_type,
+)
+from minijax.compiler.plan import WORTH_RELEASING
+from minijax.compiler.render_llvm import StepWriter
+
+__all__ = ["POINTER", "ModuleWriter", "SAVE_THREAD", "RESTORE_THREAD", "EntryWriter"]
+
+
+# --- The module -----------------------------------------------------------------------------------
+
+POINTER = ir.IntType(8).as_pointer()
+
+
+class ModuleWriter:
+    """Writes the functions of a plan into an LLVM module; equal parts become one function."""
+
+    def __init__(self, plan, part_texts):
+        self.plan, self.module = plan, ir.Module("minijax")
+        self.functions, texts = {}, iter(part_texts)
+        for entry in plan.entries:
+            parts = [self.part(part, next(texts)) for part in entry.parts]
+            EntryWriter(plan, self.module, entry).write(parts)
+
+    def part(self, part, text):
+        """(the function of a part, the buffers whose addresses are its parameters)."""
+        plan = self.plan
+        own = {b for b in part.buffers if b in plan.stack and len(plan.users[b]) == 1}
+        params = [b for b in part.buffers if b not in plan.registers and b not in own]
+        if text not in self.functions:
+            self.functions[text] = self.write_part(part, params, own)
+        return self.functions[text], params
+
+    def write_part(self, part, params, own):
+        kinds = [memory_type(b.dtype).as_pointer() for b in params]
+        kinds += [INT64, INT64] if part.pieces else []
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), kinds),
+                               f"part_{len(self.functions)}")
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        function.attributes.add("nounwind")
+        for arg, _ in zip(function.args, params):
+            arg.add_attribute("noalias")
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        memory = dict(zip(params, function.args))
+        memory.update((b, entry_alloca(builder, memory_type(b.dtype), b.size)) for b in own)
+        writer = StepWriter(builder, memory)
+        writer.part = function.args[-2:] if part.pieces else None
+        writer.write(part.steps)
+        builder.ret_void()
+        return function
+
+
+# What is called of Python's C interface.
+SAVE_THREAD, RESTORE_THREAD = "PyEval_SaveThread", "PyEval_RestoreThread"
+
+
+class EntryWriter:
+    """Writes PyObject *entry(PyObject *self, PyObject *const *args, Py_ssize_t count)."""
+
+    def __init__(self, plan, module, entry):
+        self.plan, self.entry, self.module = plan, entry, module
+        kind = ir.FunctionType(POINTER, [POINTER, POINTER.as_pointer(), INT64])
+        self.function = ir.Function(self.module, kind, entry.name)
+        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
+
+    def write(self, parts):
+        builder, entry = self.builder, self.entry
+        addresses = self.addresses()
+        self.check_order()
+        bounds = self.bounds() if entry.pieces else []
+        release = entry.pieces or entry.work > WORTH_RELEASING
+        if release:
+            state = builder.call(self.python(SAVE_THREAD, POINTER), [])
+        for function, params in parts:
+            builder.call(function, [addresses[b] for b in params] + bounds)
+        if release:
+            builder.call(self.python(RESTORE_THREAD, ir.VoidType(), POINTER), [state])
+        none = self.variable("_Py_NoneStruct", ir.IntType(8))
+        builder.call(self.python("Py_IncRef", ir.VoidType(), POINTER), [none])
+        builder.ret(none)
+
+    def python(self, name, result, *operands):
+        found = self.module.globals.get(name)
+        return found or ir.Function(self.module, ir.FunctionType(result, operands), name)
+
+    def variable(self, name, kind):
+        return self.module.globals.get(name) or ir.GlobalVariable(self.module, kind, name)
+
+    def argument(self, number):
+        return self.builder.load(self.builder.gep(self.function.args[1], [int64(number)]))
+
+    def addresses(self):
+        """buffer -> address; notes in `wrong` whether an array is not in row-major order."""
+        builder, plan, entry, found = self.builder, self.plan, self.entry, {}
+        self.wrong = ir.Constant(BIT, 0)
+        for number, b in enumerate(entry.arrays):
+            found[b], wrong = data_of(builder, self.argument(number), memory_type(b.dtype))
+            self.wrong = builder.or_(self.wrong, wrong)
+        if entry.needs_workspace:
+            base, _ = data_of(builder, self.argument(len(entry.arrays)), ir.IntType(8))
+        for b in dict.fromkeys(b for part in entry.parts for b in part.buffers):
+            kind = memory_type(b.dtype)
+            if b in plan.stack and len(plan.users[b]) > 1:
+                found[b] = entry_alloca(builder, kind, b.size)
+            elif b in plan.offsets:
+                place = builder.gep(base, [int64(plan.offsets[b])])
+                found[b] = builder.bitcast(place, kind.as_pointer())
+        return found
+
+    def bounds(self):
+        """The range of the outermost loop, the last two arguments."""
+        first = len(self.entry.arrays) + self.entry.needs_workspace
+        convert = self.python("PyLong_AsSsize_t", INT64, POINTER)
+        return [self.builder.call(convert, [self.argument(first + k)]) for k in range(2)]
+
+    def check_order(self):
+        """Return with an exception if an array is not in row-major order."""
+        with self.builder.if_then(self.wrong, likely=False):
+            error = self.builder.load(self.variable("PyExc_BufferError", POINTER))
+            function = self.python("PyErr_SetString", ir.VoidType(), POINTER, POINTER)
+            self.builder.call(function, [error, self.message()])
+            self.builder.ret(ir.Constant(POINTER, None))
+
+    def message(self):
+        text = bytearray(NOT_CONTIGUOUS.encode() + b"\0")
+        kind = ir.ArrayType(ir.IntType(8), len(text))
+        found = self.variable("message", kind)
+        found.global_constant, found.initializer = True, ir.Constant(kind, text)
+        found.linkage = "internal"
+        return self.builder.bitcast(found, POINTER)

@@ -1,0 +1,568 @@
+# Exported from notebooks/ref_machine.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_machine. In JAX: XLA's elemental IR emitter.
+
+The scalar operations of the loop IR as LLVM instructions. Operands are LLVM values; what kind of
+number they are says a NumPy dtype, since LLVM knows neither signed integers nor booleans. In
+registers a boolean has one bit, in memory one byte.
+"""
+
+from contextlib import contextmanager
+
+import numpy as np
+from llvmlite import ir
+
+from minijax.compiler import vector_math
+
+__all__ = [
+    "INT64", "BIT", "FLOAT", "DOUBLE", "BOOLEAN", "WIDE", "llvm_type", "memory_type", "int64",
+    "typed_constant", "constant", "is_float", "is_signed", "bits", "load", "store", "load_where",
+    "entry_alloca", "counted_loop", "fold_lanes", "DATA_OFFSET", "FLAGS_OFFSET",
+    "CONTIGUOUS_AND_ALIGNED", "NOT_CONTIGUOUS", "data_of", "field", "convert", "convert_float",
+    "float_to_integer", "to_bool", "bitcast", "clamp_index", "emitters", "define", "emit_op",
+    "define_arithmetic", "define_comparison", "compare", "negative", "invert", "select", "maximum",
+    "minimum", "choose", "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide",
+    "remainder", "in_width", "shift_left", "shift_right_logical", "shift_right_arithmetic",
+    "popcount", "clz", "call", "declare", "call_libm", "define_llvm", "define_libm", "LlvmValue",
+    "LlvmMath", "define_vector", "define_trigonometric", "rsqrt",
+]
+
+
+# --- Types and constants --------------------------------------------------------------------------
+
+INT64 = ir.IntType(64)
+BIT = ir.IntType(1)
+FLOAT, DOUBLE = ir.FloatType(), ir.DoubleType()
+BOOLEAN, WIDE = np.dtype(bool), np.dtype(np.int64)
+
+
+def llvm_type(dtype):
+    """The LLVM type of a number in a register."""
+    if dtype.kind == "f":
+        return FLOAT if dtype.itemsize == 4 else DOUBLE
+    return BIT if dtype.kind == "b" else ir.IntType(8 * dtype.itemsize)
+
+
+def memory_type(dtype):
+    """The LLVM type of a number in memory."""
+    return ir.IntType(8) if dtype.kind == "b" else llvm_type(dtype)
+
+
+def int64(number):
+    return ir.Constant(INT64, number)
+
+
+def typed_constant(value, dtype):
+    """A NumPy number as an LLVM constant."""
+    return ir.Constant(llvm_type(dtype), float(value) if dtype.kind == "f" else int(value))
+
+
+def constant(value, number):
+    """A number of the type of an LLVM value."""
+    return ir.Constant(value.type, number)
+
+
+def is_float(dtype):
+    return dtype.kind == "f"
+
+
+def is_signed(dtype):
+    return dtype.kind == "i"
+
+
+def bits(value):
+    return value.type.width
+
+
+# --- Memory ---------------------------------------------------------------------------------------
+
+def load(builder, dtype, memory, index):
+    """The number at memory[index]."""
+    value = builder.load(builder.gep(memory, [index], inbounds=True))
+    return builder.icmp_unsigned("!=", value, constant(value, 0)) if dtype.kind == "b" else value
+
+
+def store(builder, dtype, memory, index, value):
+    if dtype.kind == "b":
+        value = builder.zext(value, memory_type(dtype))
+    builder.store(value, builder.gep(memory, [index], inbounds=True))
+
+
+def load_where(builder, dtype, condition, memory, index):
+    """memory[index] where a condition holds, else 0."""
+    kind = llvm_type(dtype)
+    before = builder.block
+    with builder.if_then(condition):
+        value = load(builder, dtype, memory, index)
+        inside = builder.block
+    out = builder.phi(kind)
+    out.add_incoming(ir.Constant(kind, 0.0 if is_float(dtype) else 0), before)
+    out.add_incoming(value, inside)
+    return out
+
+
+def entry_alloca(builder, llvm_type, count):
+    """Room on the stack, made once a call: in the entry block, so loops do not make it again."""
+    with builder.goto_entry_block():
+        return builder.alloca(llvm_type, size=count)
+
+
+@contextmanager
+def counted_loop(builder, count):
+    """A loop of at least one turn, with its test at the end, as LLVM likes loops best.
+
+    Yields (the turn's number, a list to which marks of the loop's last jump may be appended).
+    """
+    before, body = builder.block, builder.append_basic_block("loop")
+    builder.branch(body)
+    builder.position_at_end(body)
+    turn, marks = builder.phi(INT64), []
+    turn.add_incoming(int64(0), before)
+    yield turn, marks
+    following = builder.add(turn, int64(1), flags=("nuw", "nsw"))
+    turn.add_incoming(following, builder.block)
+    end = builder.append_basic_block("end")
+    branch = builder.cbranch(builder.icmp_signed("<", following, count), body, end)
+    for mark in marks:
+        branch.set_metadata("llvm.loop", mark)
+    builder.position_at_end(end)
+
+
+def fold_lanes(builder, dtype, count, memory, combine):
+    """Combine accumulators in pairs, count/2 apart, count/4 apart, …: a tree."""
+    while count > 1:
+        count //= 2
+        with counted_loop(builder, int64(count)) as (lane, _):
+            other = builder.add(lane, int64(count))
+            x, y = (load(builder, dtype, memory, i) for i in (lane, other))
+            store(builder, dtype, memory, lane, combine(builder, dtype, x, y))
+    return load(builder, dtype, memory, int64(0))
+
+
+# --- Arrays of NumPy ------------------------------------------------------------------------------
+
+# Where NumPy's C struct of an array has the address of its data and its flags (stable C interface).
+DATA_OFFSET = object.__basicsize__
+FLAGS_OFFSET = DATA_OFFSET + 48
+CONTIGUOUS_AND_ALIGNED = 0x0001 | 0x0100
+NOT_CONTIGUOUS = "not in row-major order"
+
+
+def data_of(builder, array, element_type):
+    """(address of the elements, whether they do not lie in row-major order) of an ndarray object."""
+    data = field(builder, array, DATA_OFFSET, element_type.as_pointer())
+    flags = field(builder, array, FLAGS_OFFSET, ir.IntType(32))
+    wanted = ir.Constant(ir.IntType(32), CONTIGUOUS_AND_ALIGNED)
+    return data, builder.icmp_unsigned("!=", builder.and_(flags, wanted), wanted)
+
+
+def field(builder, obj, offset, field_type):
+    address = builder.gep(builder.bitcast(obj, ir.IntType(8).as_pointer()), [int64(offset)])
+    return builder.load(builder.bitcast(address, field_type.as_pointer()))
+
+
+# --- Conversions ----------------------------------------------------------------------------------
+
+def convert(builder, value, source, target):
+    """A number of dtype `source` as one of dtype `target`."""
+    if source == target:
+        return value
+    if target.kind == "b":
+        return to_bool(builder, source, value)
+    if is_float(source):
+        return convert_float(builder, value, source, target)
+    kind = llvm_type(target)
+    if is_float(target):
+        return (builder.sitofp if is_signed(source) else builder.uitofp)(value, kind)
+    if kind.width <= value.type.width:
+        return builder.trunc(value, kind) if kind.width < value.type.width else value
+    return (builder.sext if is_signed(source) else builder.zext)(value, kind)
+
+
+def convert_float(builder, value, source, target):
+    if not is_float(target):
+        return float_to_integer(builder, value, target)
+    is_wider = target.itemsize > source.itemsize
+    return (builder.fpext if is_wider else builder.fptrunc)(value, llvm_type(target))
+
+
+def float_to_integer(builder, value, target):
+    """Round towards zero; saturate; NaN gives 0. LLVM has an instruction for just that."""
+    out = llvm_type(target)
+    kind = "fptosi" if is_signed(target) else "fptoui"
+    function = builder.module.declare_intrinsic(
+        f"llvm.{kind}.sat", (out, value.type), ir.FunctionType(out, [value.type]))
+    return builder.call(function, [value])
+
+
+def to_bool(builder, dtype, x):
+    if is_float(dtype):
+        return builder.fcmp_unordered("!=", x, constant(x, 0.0))
+    return builder.icmp_unsigned("!=", x, constant(x, 0))
+
+
+def bitcast(builder, value, target):
+    return builder.bitcast(value, llvm_type(target))
+
+
+def clamp_index(builder, dtype, x, low, high):
+    """The index `x` as an int64, moved into low … high."""
+    wide = convert(builder, x, dtype, WIDE)
+    inside = minimum(builder, WIDE, maximum(builder, WIDE, wide, low), high)
+    if is_signed(dtype) or dtype.itemsize < 8:
+        return inside
+    # a large unsigned number is above every bound, not negative
+    return builder.select(builder.icmp_unsigned(">", x, high), high, inside)
+
+
+# --- Emitters -------------------------------------------------------------------------------------
+
+emitters = {}                     # operation -> emit(builder, dtype of the operands, *operands)
+
+
+def define(name):
+    """Decorator: enter emit(builder, dtype, *values) under the name of its operation."""
+    def decorate(emit):
+        emitters[name] = emit
+        return emit
+    return decorate
+
+
+def emit_op(builder, name, dtype, result_dtype, args):
+    """The instructions for an operation on operands of `dtype` (a select's: those it chooses)."""
+    if name == "convert":
+        return convert(builder, args[0], dtype, result_dtype)
+    if name == "bitcast":
+        return bitcast(builder, args[0], result_dtype)
+    return emitters[name](builder, dtype, *args)
+
+
+def define_arithmetic(name, on_floats, on_integers):
+    """An operation that is one instruction: the builder's methods of these names."""
+    def emit(builder, dtype, x, y):
+        return getattr(builder, on_floats if is_float(dtype) else on_integers)(x, y)
+    define(name)(emit)
+
+
+for _name, _on_floats, _on_integers in (("add", "fadd", "add"), ("sub", "fsub", "sub"),
+                                        ("mul", "fmul", "mul"), ("and", None, "and_"),
+                                        ("or", None, "or_"), ("xor", None, "xor")):
+    define_arithmetic(_name, _on_floats, _on_integers)
+
+
+def define_comparison(name, sign):
+    define(name)(lambda builder, dtype, x, y: compare(builder, dtype, sign, x, y))
+
+
+for _name, _sign in dict(eq="==", ne="!=", lt="<", le="<=", gt=">", ge=">=").items():
+    define_comparison(_name, _sign)
+
+
+def compare(builder, dtype, sign, x, y):
+    if is_float(dtype):
+        # NaN differs from everything, also from itself
+        return (builder.fcmp_unordered if sign == "!=" else builder.fcmp_ordered)(sign, x, y)
+    return (builder.icmp_signed if is_signed(dtype) else builder.icmp_unsigned)(sign, x, y)
+
+
+@define("neg")
+def negative(builder, dtype, x):
+    return (builder.fneg if is_float(dtype) else builder.neg)(x)
+
+
+@define("not")
+def invert(builder, dtype, x):
+    return builder.not_(x)
+
+
+# --- Choices --------------------------------------------------------------------------------------
+
+@define("select")
+def select(builder, dtype, condition, if_true, if_false):
+    return builder.select(condition, if_true, if_false)
+
+
+@define("max")
+def maximum(builder, dtype, x, y):
+    return choose(builder, dtype, ">", x, y)
+
+
+@define("min")
+def minimum(builder, dtype, x, y):
+    return choose(builder, dtype, "<", x, y)
+
+
+def choose(builder, dtype, sign, x, y):
+    # x if it wins or is NaN; a NaN y wins since it never loses
+    wins = compare(builder, dtype, sign, x, y)
+    if is_float(dtype):
+        wins = builder.or_(wins, is_nan(builder, dtype, x))
+    return builder.select(wins, x, y)
+
+
+@define("is_nan")
+def is_nan(builder, dtype, x):
+    return builder.fcmp_unordered("uno", x, x)
+
+
+@define("is_finite")
+def is_finite(builder, dtype, x):
+    return builder.fcmp_ordered("<", call(builder, "llvm.fabs", x), constant(x, float("inf")))
+
+
+define("clamp_index")(clamp_index)
+
+
+# --- Integers -------------------------------------------------------------------------------------
+
+@define("abs")
+def absolute(builder, dtype, x):
+    if is_float(dtype):
+        return call(builder, "llvm.fabs", x)
+    return builder.select(compare(builder, dtype, "<", x, constant(x, 0)), builder.neg(x), x)
+
+
+@define("sign")
+def sign(builder, dtype, x):
+    zero = constant(x, 0.0 if is_float(dtype) else 0)
+    if not is_float(dtype) and not is_signed(dtype):
+        return builder.zext(builder.icmp_unsigned("!=", x, zero), x.type)
+    if not is_float(dtype):
+        return builder.select(compare(builder, dtype, ">", x, zero), constant(x, 1),
+                              builder.ashr(x, constant(x, bits(x) - 1)))
+    one = call(builder, "llvm.copysign", constant(x, 1.0), x)
+    return builder.select(builder.fcmp_ordered("one", x, zero), one, x)
+
+
+def safe_divisor(builder, dtype, y):
+    """y, or 1 where the hardware would trap: y is 0, or may be -1; and whether it was 0, or -1."""
+    is_zero = builder.icmp_unsigned("==", y, constant(y, 0))
+    signed = is_signed(dtype)
+    is_minus_one = builder.icmp_unsigned("==", y, constant(y, -1)) if signed else None
+    unsafe = builder.or_(is_zero, is_minus_one) if signed else is_zero
+    return builder.select(unsafe, constant(y, 1), y), is_zero, is_minus_one
+
+
+@define("div")
+def divide(builder, dtype, x, y):
+    if is_float(dtype):
+        return builder.fdiv(x, y)
+    safe, is_zero, is_minus_one = safe_divisor(builder, dtype, y)
+    quotient = (builder.sdiv if is_signed(dtype) else builder.udiv)(x, safe)
+    if is_signed(dtype):
+        quotient = builder.select(is_minus_one, builder.neg(x), quotient)
+    return builder.select(is_zero, constant(x, -1), quotient)
+
+
+@define("rem")
+def remainder(builder, dtype, x, y):
+    if is_float(dtype):
+        return builder.frem(x, y)
+    safe, is_zero, _ = safe_divisor(builder, dtype, y)
+    rest = (builder.srem if is_signed(dtype) else builder.urem)(x, safe)
+    return builder.select(is_zero, x, rest)
+
+
+def in_width(builder, y):
+    return builder.icmp_unsigned("<", y, constant(y, bits(y)))
+
+
+@define("shift_left")
+def shift_left(builder, dtype, x, n):
+    return builder.select(in_width(builder, n), builder.shl(x, n), constant(x, 0))
+
+
+@define("shift_right_logical")
+def shift_right_logical(builder, dtype, x, n):
+    return builder.select(in_width(builder, n), builder.lshr(x, n), constant(x, 0))
+
+
+@define("shift_right_arithmetic")
+def shift_right_arithmetic(builder, dtype, x, n):
+    most = builder.select(in_width(builder, n), n, constant(x, bits(x) - 1))
+    return builder.ashr(x, most)
+
+
+@define("popcount")
+def popcount(builder, dtype, x):
+    return call(builder, "llvm.ctpop", x)
+
+
+@define("clz")
+def clz(builder, dtype, x):
+    function = builder.module.declare_intrinsic(
+        "llvm.ctlz", (x.type,), ir.FunctionType(x.type, [x.type, BIT]))
+    return builder.call(function, [x, ir.Constant(BIT, 0)])
+
+
+# --- Functions of floats --------------------------------------------------------------------------
+
+def call(builder, name, *values):
+    """A call of an LLVM intrinsic that is overloaded on its operands' one type."""
+    t = values[0].type
+    function = builder.module.declare_intrinsic(name, (t,), ir.FunctionType(t, [t] * len(values)))
+    return builder.call(function, values)
+
+
+def declare(module, name, function_type):
+    """A function from outside of the module, by the name of its symbol."""
+    return module.globals.get(name) or ir.Function(module, function_type, name)
+
+
+def call_libm(builder, name, *values):
+    """A call of the C library's function for doubles, or of its sibling for floats."""
+    t = values[0].type
+    symbol = name if isinstance(t, ir.DoubleType) else name + "f"
+    function = declare(builder.module, symbol, ir.FunctionType(t, [t] * len(values)))
+    return builder.call(function, values)
+
+
+def define_llvm(name, llvm_name):
+    define(name)(lambda builder, dtype, x: call(builder, llvm_name, x))
+
+
+def define_libm(name, c_name):
+    define(name)(lambda builder, dtype, *values: call_libm(builder, c_name, *values))
+
+
+for _name, _llvm in dict(floor="llvm.floor", ceil="llvm.ceil", trunc="llvm.trunc",
+                         round_even="llvm.rint", round_away="llvm.round", sqrt="llvm.sqrt").items():
+    define_llvm(_name, _llvm)
+class LlvmValue:
+    """A float or integer in a register, with the operators that `vector_math` uses."""
+
+    def __init__(self, m, value):
+        self.m, self.value = m, value
+        self.is_float = not isinstance(value.type, ir.IntType)
+
+    def _arithmetic(self, other, on_floats, on_integers):
+        builder = self.m.builder
+        if self.is_float:
+            # a product and a sum may become one instruction, which rounds once
+            out = getattr(builder, on_floats)(self.value, other.value, flags=("contract",))
+        else:
+            out = getattr(builder, on_integers)(self.value, other.value)
+        return LlvmValue(self.m, out)
+
+    def __add__(self, other):
+        return self._arithmetic(other, "fadd", "add")
+
+    def __sub__(self, other):
+        return self._arithmetic(other, "fsub", "sub")
+
+    def __mul__(self, other):
+        return self._arithmetic(other, "fmul", "mul")
+
+    def __truediv__(self, other):
+        return LlvmValue(self.m, self.m.builder.fdiv(self.value, other.value))
+
+    def __neg__(self):
+        return LlvmValue(self.m, self.m.builder.fneg(self.value))
+
+    def __and__(self, other):
+        return LlvmValue(self.m, self.m.builder.and_(self.value, other.value))
+
+    def __xor__(self, other):
+        return LlvmValue(self.m, self.m.builder.xor(self.value, other.value))
+
+    def __rshift__(self, count):
+        return LlvmValue(self.m, self.m.builder.ashr(self.value, constant(self.value, count)))
+
+    def __lshift__(self, count):
+        return LlvmValue(self.m, self.m.builder.shl(self.value, constant(self.value, count)))
+
+    def _compare(self, sign, other):
+        builder = self.m.builder
+        compare = builder.fcmp_ordered if self.is_float else builder.icmp_signed
+        return LlvmValue(self.m, compare(sign, self.value, other.value))
+
+    def __lt__(self, other):
+        return self._compare("<", other)
+
+    def __gt__(self, other):
+        return self._compare(">", other)
+
+    def __eq__(self, other):
+        return self._compare("==", other)
+
+    __hash__ = None
+
+
+class LlvmMath:
+    """The operations of `vector_math` as LLVM instructions."""
+
+    def __init__(self, builder, dtype):
+        self.builder, self.format = builder, vector_math.FORMATS[np.dtype(dtype)]
+        width = 8 * self.format.dtype.itemsize
+        self.exponent_bits = width - 1 - self.format.mantissa_bits
+        self.float = ir.FloatType() if width == 32 else ir.DoubleType()
+        self.int = ir.IntType(width)
+
+    def const(self, number):
+        # llvmlite writes float constants exactly only if they are floats of that format
+        return LlvmValue(self, ir.Constant(self.float, float(self.format.dtype.type(number))))
+
+    def integer(self, number):
+        return LlvmValue(self, ir.Constant(self.int, number))
+
+    def bits(self, x):
+        return LlvmValue(self, self.builder.bitcast(x.value, self.int))
+
+    def float_of_bits(self, n):
+        return LlvmValue(self, self.builder.bitcast(n.value, self.float))
+
+    def to_float(self, n):
+        return LlvmValue(self, self.builder.sitofp(n.value, self.float))
+
+    def select(self, condition, if_true, if_false):
+        return LlvmValue(self, self.builder.select(condition.value, if_true.value, if_false.value))
+
+    def absolute(self, x):
+        return LlvmValue(self, call(self.builder, "llvm.fabs", x.value))
+
+    def rounding_error(self, x, y):
+        negated = (-(x * y)).value
+        return LlvmValue(self, self.builder.fma(x.value, y.value, negated))
+
+    def copysign(self, size, sign):
+        return LlvmValue(self, call(self.builder, "llvm.copysign", size.value, sign.value))
+
+
+def define_vector(name, only_float32=False):
+    function = getattr(vector_math, name)
+
+    def emit(builder, dtype, x):
+        if only_float32 and dtype.itemsize > 4:
+            return call_libm(builder, name, x)
+        m = LlvmMath(builder, dtype)
+        return function(m, LlvmValue(m, x)).value
+    define(name)(emit)
+
+
+def define_trigonometric(name):
+    """Sine or cosine: of a float32 by way of float64, of a float64 the C library's."""
+    function = getattr(vector_math, name)
+
+    def emit(builder, dtype, x):
+        if dtype.itemsize > 4:
+            return call_libm(builder, name, x)
+        m = LlvmMath(builder, np.float64)
+        wide = LlvmValue(m, builder.fpext(x, m.float))
+        return builder.fptrunc(function(m, wide).value, x.type)
+    define(name)(emit)
+
+
+for _name in ("exp", "expm1", "log", "log1p", "tanh", "logistic"):
+    define_vector(_name)
+define_vector("erf", only_float32=True)
+define_trigonometric("sin")
+define_trigonometric("cos")
+
+for _name in ("exp2 tan asin acos atan sinh cosh asinh acosh atanh erfc lgamma cbrt atan2 "
+              "nextafter").split():
+    define_libm(_name, _name)
+define_libm("pow", "pow")
+
+
+@define("rsqrt")
+def rsqrt(builder, dtype, x):
+    return builder.fdiv(constant(x, 1.0), call(builder, "llvm.sqrt", x))

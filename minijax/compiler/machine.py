@@ -1,0 +1,122 @@
+# Exported from notebooks/ref_machine.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_machine. In JAX: XLA's compiler and JIT for the CPU.
+
+From the text of an LLVM module to functions that Python can call: LLVM optimises the module and
+makes an object file of it, in memory; a linker puts the object where it can run. Numba does the same,
+with a compiler of Python in front of it.
+"""
+
+import ctypes
+import itertools
+import threading
+from functools import cache
+
+import llvmlite
+import llvmlite.binding as llvm
+
+__all__ = [
+    "lock", "target_machine", "cpu_features", "identity", "optimised", "compile_text", "assembly",
+    "C_FUNCTIONS", "linker", "PyMethodDef", "METH_FASTCALL", "new_function", "MachineCode",
+]
+
+
+# --- Optimisation ---------------------------------------------------------------------------------
+
+lock = threading.RLock()          # LLVM's objects are for one thread at a time
+
+
+@cache
+def target_machine(effort):
+    """The compiler's back end for this CPU; effort: 1 … 3, as in `clang -O3`."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=cpu_features(), opt=effort, reloc="pic",
+        codemodel="default")
+
+
+@cache
+def cpu_features():
+    return llvm.get_host_cpu_features().flatten()
+
+
+def identity():
+    """What machine code depends on besides the program."""
+    return f"llvmlite {llvmlite.__version__} {llvm.get_host_cpu_name()} {cpu_features()}"
+
+
+def optimised(text, effort):
+    """The module of a text, optimised; loops are vectorised from effort 2 on."""
+    module = llvm.parse_assembly(text)
+    machine = target_machine(effort)
+    options = llvm.create_pipeline_tuning_options(speed_level=effort)
+    options.loop_vectorization = options.loop_interleaving = options.loop_unrolling = effort > 1
+    options.slp_vectorization = False
+    passes = llvm.create_pass_builder(machine, options)
+    manager = passes.getModulePassManager()
+    manager.run(module, passes)
+    return module
+
+
+def compile_text(text, effort):
+    """The object file of a module."""
+    with lock:
+        return target_machine(effort).emit_object(optimised(text, effort))
+
+
+def assembly(text, effort):
+    """The instructions of the CPU, as text."""
+    with lock:
+        return target_machine(effort).emit_assembly(optimised(text, effort))
+
+
+# --- Linking --------------------------------------------------------------------------------------
+
+C_FUNCTIONS = ("PyErr_SetString", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef",
+               "PyLong_AsSsize_t")
+
+
+@cache
+def linker():
+    """The linker, which knows the functions and variables of Python that entries use."""
+    api = ctypes.pythonapi
+    for name in C_FUNCTIONS:
+        llvm.add_symbol(name, ctypes.cast(getattr(api, name), ctypes.c_void_p).value)
+    llvm.add_symbol("_Py_NoneStruct", id(None))
+    error = ctypes.c_void_p.in_dll(api, "PyExc_BufferError")
+    llvm.add_symbol("PyExc_BufferError", ctypes.addressof(error))
+    return llvm.create_lljit_compiler(target_machine(2))
+
+
+class PyMethodDef(ctypes.Structure):
+    """How C describes a function to Python."""
+
+    _fields_ = [("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
+                ("doc", ctypes.c_char_p)]
+
+
+METH_FASTCALL = 0x80              # called with a C array of arguments
+new_function = ctypes.pythonapi.PyCFunction_NewEx
+new_function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
+new_function.restype = ctypes.py_object
+
+_numbers = itertools.count()
+
+
+class MachineCode:
+    """A linked object: `functions()` are its entries. Freed when no function is left."""
+
+    def __init__(self, image, names):
+        with lock:
+            library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+            for name in names:
+                library.export_symbol(name)
+            self.linker = linker()            # must live longer than what it has linked
+            self.linked = library.link(self.linker, f"program_{next(_numbers)}")
+        self.definitions = {name: PyMethodDef(name.encode(), self.linked[name], METH_FASTCALL, None)
+                            for name in names}
+
+    def functions(self):
+        """{name: function}; each holds on to this object, as methods do to theirs."""
+        return {name: new_function(ctypes.addressof(definition), self, None)
+                for name, definition in self.definitions.items()}

@@ -1,0 +1,87 @@
+# Exported from notebooks/ref_machine.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_machine. In JAX: jax/_src/compiler.py (compile_or_get_cached).
+
+The machine code of a plan: found in memory, or on disk, or compiled.
+"""
+
+import threading
+from weakref import WeakValueDictionary
+
+from minijax.compiler import disk_cache
+from minijax.compiler.plan import PartText, is_long, program_text
+from minijax.loop_ir import Call
+
+__all__ = [
+    "native_functions", "part_texts", "from_disk", "compile_plan", "may_be_saved", "effort",
+    "llvm_text", "assembly_text",
+]
+
+
+# --- Looking machine code up ----------------------------------------------------------------------
+
+_codes = WeakValueDictionary()    # key -> machine code that some function still uses
+_lock = threading.RLock()
+
+
+def native_functions(plan, source):
+    """{name: function} of a plan's entries; `source` is that of its main."""
+    if not plan.entries:
+        return {}
+    # LLVM takes a tenth of a second to load, and programs that never jit don't need it.
+    from minijax.compiler import machine
+    parts = part_texts(plan)
+    key = disk_cache.key_of(program_text(plan, parts), machine.identity())
+    with _lock:
+        code = _codes.get(key)
+        if code is None:
+            code = _codes[key] = from_disk(plan, key) or compile_plan(plan, parts, key, source)
+        return code.functions()
+
+
+def part_texts(plan):
+    return [PartText(plan, part).text() for part in plan.parts]
+
+
+def from_disk(plan, key):
+    """The code that an earlier process left; None if there is none, or it can't be linked."""
+    from minijax.compiler import machine
+    image = disk_cache.load(key) if may_be_saved(plan) else None
+    if image is None:
+        return None
+    try:
+        return machine.MachineCode(image, [entry.name for entry in plan.entries])
+    except RuntimeError:
+        return None
+
+
+def compile_plan(plan, parts, key, source):
+    from minijax.compiler import llvm_module, machine
+    text = str(llvm_module.ModuleWriter(plan, parts).module)
+    image = machine.compile_text(text, effort(plan))
+    if may_be_saved(plan):
+        disk_cache.save(key, image, source)
+    return machine.MachineCode(image, [entry.name for entry in plan.entries])
+
+
+def may_be_saved(plan):
+    """Programs that call back into Python stay in the process."""
+    return not any(isinstance(item, Call) and "callback" in item.name for item in plan.sequence)
+
+
+def effort(plan):
+    """Loops that are worth it get all that LLVM can do; else the quick passes do."""
+    return 3 if any(is_long(step) for part in plan.parts for step in part.steps) else 1
+
+
+# --- To look at -----------------------------------------------------------------------------------
+
+def llvm_text(plan):
+    """The LLVM module of a plan before LLVM's own passes."""
+    from minijax.compiler import llvm_module
+    return str(llvm_module.ModuleWriter(plan, part_texts(plan)).module)
+
+
+def assembly_text(plan):
+    """The instructions of the CPU."""
+    from minijax.compiler import machine
+    return machine.assembly(llvm_text(plan), effort(plan))

@@ -1,0 +1,432 @@
+# Exported from notebooks/ref_machine.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_machine. In JAX: XLA's thunks and buffer assignment.
+
+How a program is cut into functions, and where each of its buffers lives. Steps that follow one
+another become an Entry, a function that Python can call; it consists of Parts, functions of bare
+addresses. Between entries stand calls of libraries. `main` is generated Python:
+
+    def main(a0, a1):
+        t0 = empty((8,), f32)
+        run_0(a0, t0)
+        t1 = as_buffer(sort_1(t0))
+        return [t1]
+"""
+
+from math import prod
+
+from minijax.compiler.render_python import index_text
+from minijax.compiler.runtime import DTYPE_NAMES
+from minijax.loop_ir import (
+    AxisValue, Call, Const, InBounds, Load, Loop, Nest, Op, Reduce, Store, While, all_nodes,
+    buffer_of, buffers_read, buffers_written, dynamic_nodes, index_maps_of, programs_in,
+)
+
+__all__ = [
+    "SHORT", "MAX_TURNS", "MAX_UNROLLED", "QUICK", "evaluations", "weight", "is_tiny", "is_long",
+    "work", "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory", "sequence_of",
+    "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES", "pieces_of", "SMALL", "MAX_STACK",
+    "Plan", "arrays_of", "bytes_of", "MainWriter", "PartText", "program_text", "WORTH_RELEASING",
+]
+
+
+# --- How much work a step is ----------------------------------------------------------------------
+
+# Below this many runs of the body, making a loop fast takes LLVM longer than it ever saves.
+SHORT = 2048
+
+# A nest of so few turns is written turn by turn, without a loop, if that is not too long.
+MAX_TURNS, MAX_UNROLLED = 16, 256
+
+# Operations that are one or two instructions.
+QUICK = frozenset("neg abs sign not floor ceil trunc round_even add sub mul max min and or xor "
+                  "eq ne lt le gt ge is_finite is_nan select convert bitcast clamp_index "
+                  "shift_left shift_right_logical shift_right_arithmetic".split())
+
+
+def evaluations(nest):
+    """How often the innermost body of a nest runs."""
+    inner = [prod([a.size for a in n.axes]) for n in nest.body if isinstance(n, Reduce)]
+    return nest.count() * max(inner, default=1)
+
+
+def weight(body):
+    """About how many instructions the nodes of a body are."""
+    return 1 + sum(1 if n.name in QUICK else 20 for n in all_nodes(body) if isinstance(n, Op))
+
+
+def is_tiny(step):
+    """Whether a step is a nest that is written without loops."""
+    if not isinstance(step, Nest):
+        return False
+    turns = evaluations(step)
+    return turns == 1 or turns <= MAX_TURNS and turns * weight(step.body) <= MAX_UNROLLED
+
+
+def is_long(step):
+    """Whether a step has loops that are worth making fast."""
+    return not isinstance(step, Nest) or evaluations(step) >= SHORT
+
+
+def work(step):
+    """About how many nanoseconds a step takes; a `while` is thought to make a hundred turns."""
+    if isinstance(step, Nest):
+        return 0.2 * evaluations(step) * weight(step.body)
+    if isinstance(step, Call):
+        return 1000.0
+    turns = step.axis.size if isinstance(step, Loop) else 100 if isinstance(step, While) else 1
+    return turns * sum(work(s) for p in programs_in(step) for s in p.steps)
+
+
+# --- Parts and entries ----------------------------------------------------------------------------
+
+# LLVM's time grows faster than a function's length, so long programs become several functions.
+MAX_WEIGHT = 4000
+
+
+class Part:
+    """Steps that become one function of addresses; `pieces`: ranges of the outermost loop, or None.
+
+    `buffers` are those that the steps use, `in_memory` those among them that need an address.
+    """
+
+    def __init__(self, steps, pieces=None):
+        self.steps, self.pieces = steps, pieces
+        self.buffers = used_buffers(steps)
+        self.in_memory = buffers_in_memory(steps)
+
+
+class Entry:
+    """Parts that become one function which Python can call, on `arrays` and the workspace."""
+
+    def __init__(self, name, parts):
+        self.name, self.parts = name, parts
+        self.pieces = parts[0].pieces
+        self.work = sum(work(s) for part in parts for s in part.steps)
+        self.arrays, self.needs_workspace = [], False
+
+
+def used_buffers(steps):
+    """The buffers of steps and of the programs in them, in order of first use."""
+    found = {}
+    for step in steps:
+        found.update(dict.fromkeys([*buffers_read(step), *buffers_written(step)]))
+        for program in programs_in(step):
+            found.update(dict.fromkeys([*program.inputs, *used_buffers(program.steps),
+                                        *program.outputs]))
+    return list(found)
+
+
+def buffers_in_memory(steps):
+    """The buffers that other than tiny nests use, or tiny ones at places not known beforehand."""
+    found = set()
+    for step in steps:
+        if not is_tiny(step):
+            found.update(used_buffers([step]))
+            continue
+        found.update(node.buffer for node in all_nodes(step.body) if isinstance(node, (Load, Store))
+                     and any(True for i in index_maps_of(node) for _ in dynamic_nodes(i)))
+    return found
+
+
+def sequence_of(steps):
+    """The program as a list of Calls and Entries."""
+    out, parts = [], []
+
+    def close():
+        if parts:
+            out.append(Entry(f"run_{len(out)}", parts[:]))
+            parts.clear()
+
+    for item in calls_and_parts(steps):
+        if isinstance(item, Call) or item.pieces:
+            close()
+        if isinstance(item, Call):
+            out.append(item)
+            continue
+        parts.append(item)
+        if item.pieces:
+            close()
+    close()
+    return out
+
+
+def calls_and_parts(steps):
+    """Calls; long steps, each as a Part; short ones together, as many as fit into a Part."""
+    short, size = [], 0
+    for step in steps:
+        alone = isinstance(step, Call) or is_long(step)
+        added = 0 if alone else weight(step.body) * (evaluations(step) if is_tiny(step) else 1)
+        if short and (alone or size + added > MAX_WEIGHT):
+            yield Part(short)
+            short, size = [], 0
+        if isinstance(step, Call):
+            yield step
+        elif alone:
+            yield Part([step], pieces_of(step))
+        else:
+            short.append(step)
+            size += added
+    if short:
+        yield Part(short)
+
+
+# --- Pieces for threads ---------------------------------------------------------------------------
+
+# A nest that takes longer than this many nanoseconds is cut into pieces of about PIECE nanoseconds.
+WORTH_SHARING, PIECE, MAX_PIECES = 200_000, 50_000, 64
+
+
+def pieces_of(step):
+    """Ranges of the outermost loop that may run at the same time; None if that does not pay.
+
+    They depend on the step alone, not on the number of threads, and so do results.
+    """
+    if not isinstance(step, Nest) or not step.axes or work(step) < WORTH_SHARING:
+        return None
+    # an element that is stored once belongs to one turn; one that is combined, to many
+    if step.axes[0].size == 1 or any(isinstance(n, Store) and n.combine for n in step.body):
+        return None
+    size = step.axes[0].size
+    length = -(-size // min(MAX_PIECES, size, int(work(step) / PIECE)))
+    length += -length % 16 if len(step.axes) == 1 else 0       # whole vectors
+    return [(begin, min(begin + length, size)) for begin in range(0, size, length)]
+
+
+# --- Where buffers live ---------------------------------------------------------------------------
+
+# Buffers of so many elements are kept on the stack, up to so many bytes an entry.
+SMALL, MAX_STACK = 64, 32 * 1024
+
+
+class Plan:
+    """Entries and calls, and where each buffer lives.
+
+    In an array of its own (`arrays`), in registers of one part, on the `stack`, or at one of
+    `offsets` in the workspace, one array of `size` bytes that every entry gets.
+    """
+
+    def __init__(self, program):
+        self.program, self.sequence = program, sequence_of(program.steps)
+        self.entries = [item for item in self.sequence if isinstance(item, Entry)]
+        self.parts = [part for entry in self.entries for part in entry.parts]
+        self.arrays = arrays_of(program)
+        self.users = self.users_of_buffers()
+        self.registers, self.stack, self.offsets, self.size = set(), set(), {}, 0
+        self.place()
+        for entry in self.entries:
+            used = list(dict.fromkeys(b for part in entry.parts for b in part.buffers))
+            entry.arrays = [b for b in used if b in self.arrays]
+            entry.needs_workspace = any(b in self.offsets for b in used)
+
+    def users_of_buffers(self):
+        """buffer -> the numbers of the parts that use it."""
+        users = {}
+        for number, part in enumerate(self.parts):
+            for b in part.buffers:
+                users.setdefault(b, []).append(number)
+        return users
+
+    def place(self):
+        entry_of = [entry for entry in self.entries for _ in entry.parts]
+        stack, large = dict.fromkeys(self.entries, 0), []
+        for b, users in self.users.items():
+            entry, last = entry_of[users[0]], entry_of[users[-1]]
+            if b in self.arrays:
+                continue
+            if len(users) == 1 and b not in self.parts[users[0]].in_memory:
+                self.registers.add(b)
+            elif entry is last and b.size <= SMALL and stack[entry] < MAX_STACK:
+                stack[entry] += bytes_of(b)
+                self.stack.add(b)
+            else:
+                large.append(b)
+        self.share_workspace(large)
+
+    def share_workspace(self, buffers):
+        """The first gap that is free while a buffer is in use; whole parts count, since a part's
+
+        addresses are promised not to overlap.
+        """
+        placed = []               # (first user, last user, begin, end)
+        for b in buffers:
+            first, last = self.users[b][0], self.users[b][-1]
+            begin, size = 0, -(-bytes_of(b) // 64) * 64
+            for _, _, other_begin, other_end in sorted(
+                    (p for p in placed if p[0] <= last and first <= p[1]), key=lambda p: p[2]):
+                if begin + size <= other_begin:
+                    break
+                begin = max(begin, other_end)
+            placed.append((first, last, begin, begin + size))
+            self.offsets[b] = begin
+            self.size = max(self.size, begin + size)
+
+
+def arrays_of(program):
+    """The buffers that Python sees."""
+    found = {*program.inputs, *program.outputs}
+    for step in program.steps:
+        if isinstance(step, Call):
+            found.update(map(buffer_of, step.inputs))
+            found.update(step.outputs)
+    return found
+
+
+def bytes_of(buffer):
+    return buffer.size * buffer.dtype.itemsize
+
+
+# --- The source of main ---------------------------------------------------------------------------
+
+class MainWriter:
+    """Writes `main`; `functions` are the library functions it calls, by their names there."""
+
+    def __init__(self, plan):
+        self.plan, self.lines, self.functions = plan, [], {}
+        self.names = {}
+        for b in plan.program.inputs:
+            self.names.setdefault(b, f"a{len(self.names)}")
+        self.made = set(self.names)
+
+    def source(self):
+        program = self.plan.program
+        args = [self.names[b] for b in program.inputs]
+        if self.plan.size:
+            self.lines.append(f"    workspace = empty({self.plan.size}, u8)")
+        for item in self.plan.sequence:
+            self.call(item) if isinstance(item, Call) else self.entry(item)
+        self.make(program.outputs)
+        outs = ", ".join(map(self.name, program.outputs))
+        return "\n".join([f"def main({', '.join(args)}):", *self.lines, f"    return [{outs}]", ""])
+
+    def name(self, buffer):
+        return self.names.setdefault(buffer, f"t{len(self.names)}")
+
+    def make(self, buffers):
+        for b in buffers:
+            if b not in self.made:
+                self.made.add(b)
+                self.lines.append(f"    {self.name(b)} = empty({b.shape}, {DTYPE_NAMES[b.dtype]})")
+
+    def entry(self, entry):
+        self.make(entry.arrays)
+        args = [*map(self.name, entry.arrays), *["workspace"] * entry.needs_workspace]
+        call = f"{entry.name}({', '.join(args)})"
+        if entry.pieces:
+            call = f"share({entry.name}, {entry.pieces}, {', '.join(args)})"
+        self.lines.append(f"    {call}")
+
+    def call(self, step):
+        self.make(map(buffer_of, step.inputs))
+        name = "".join(c if c.isalnum() else "_" for c in step.name)
+        function = f"{name}_{len(self.functions)}"
+        self.functions[function] = step.function
+        ins = ", ".join(map(self.input, step.inputs))
+        outs = ", ".join(map(self.name, step.outputs))
+        target, wrap = (f"[{outs}]", "as_buffers") if step.many else (outs, "as_buffer")
+        self.lines.append(f"    {target} = {wrap}({function}({ins}))")
+        self.made.update(step.outputs)
+
+    def input(self, given):
+        if isinstance(given, tuple):
+            return f"{self.name(given[0])}.transpose{given[1]}"
+        return self.name(given)
+
+
+# --- What makes two parts, or two programs, equal -------------------------------------------------
+
+class PartText:
+    """The structure of a part as text: all that its machine code depends on.
+
+    Buffers, loops and nodes are numbers in order of first use, so equal parts have equal texts.
+    """
+
+    def __init__(self, plan, part):
+        self.plan, self.numbers, self.lines = plan, {}, []
+        self.part = part
+
+    def text(self):
+        for number, b in enumerate(self.part.buffers):
+            self.numbers[b] = number
+            self.lines.append(f"{b.dtype.str} {b.size} {self.home(b)}")
+        self.lines.append(str(self.part.pieces is not None))
+        self.steps(self.part.steps)
+        return "\n".join(self.lines)
+
+    def home(self, buffer):
+        if buffer in self.plan.registers:
+            return "register"
+        alone = len(self.plan.users[buffer]) == 1
+        return "stack" if buffer in self.plan.stack and alone else "address"
+
+    def number(self, thing):
+        return self.numbers.setdefault(thing, len(self.numbers))
+
+    def steps(self, steps):
+        for step in steps:
+            if isinstance(step, Nest):
+                self.nest(step)
+            else:
+                self.container(step)
+
+    def nest(self, nest):
+        self.lines.append(f"nest {self.axes(nest.axes)}")
+        self.body(nest.body)
+
+    def container(self, step):
+        carries = [tuple(map(self.number, carry)) for carry in getattr(step, "carries", ())]
+        axis = self.axes([step.axis]) if isinstance(step, Loop) else ""
+        index = self.number(step.index) if hasattr(step, "index") else ""
+        self.lines.append(f"{type(step).__name__} {axis} {index} {carries}")
+        for program in programs_in(step):
+            self.lines.append(f"program {[self.number(b) for b in program.inputs]}")
+            self.steps(program.steps)
+            self.lines.append(f"end {[self.number(b) for b in program.outputs]}")
+
+    def axes(self, axes):
+        return " ".join(f"{self.number(a)}:{a.size}" for a in axes)
+
+    def body(self, body):
+        for node in body:
+            if isinstance(node, Reduce):
+                self.lines.append(f"reduce {node.name} {node.lanes} {self.axes(node.axes)}")
+                self.body(node.body)
+            self.lines.append(f"{self.number(node)} {self.node(node)}")
+
+    def node(self, node):
+        if isinstance(node, Op):
+            return f"{node.name} {node.dtype.str} {[self.numbers[a] for a in node.args]}"
+        if isinstance(node, Const):
+            return f"const {node.dtype.str} {node.value.tobytes().hex()}"
+        if isinstance(node, Load):
+            return (f"load {self.number(node.buffer)} {self.index(node.index)} "
+                    f"{self.guard(node.guard)}")
+        if isinstance(node, Store):
+            return (f"store {self.number(node.buffer)} {self.index(node.index)} "
+                    f"{self.numbers[node.value]} {node.combine}")
+        if isinstance(node, AxisValue):
+            return f"index {node.dtype.str} {self.index(node.index)}"
+        if isinstance(node, InBounds):
+            return f"within {self.guard(node.guard)}"
+        return f"reduced {self.numbers[node.value]}"
+
+    def guard(self, guard):
+        return " ".join(f"{self.index(i)}<{n}" for i, n in guard)
+
+    def index(self, index):
+        return index_text(index, lambda a: f"i{self.number(a)}", lambda n: f"v{self.numbers[n]}")
+
+
+def program_text(plan, part_texts):
+    """The structure of all native code of a program: entries, their parts, and their buffers."""
+    numbers, lines = {}, list(part_texts)
+    for entry in plan.entries:
+        lines.append(f"{entry.name} {entry.pieces is not None} {entry.needs_workspace} "
+                     f"{entry.work > WORTH_RELEASING} {len(entry.parts)}")
+        for group in (entry.arrays, *(part.buffers for part in entry.parts)):
+            lines.append(" ".join(f"{numbers.setdefault(b, len(numbers))}:{plan.offsets.get(b)}"
+                                  for b in group))
+    return "\n".join(lines)
+
+
+# Functions that take longer than this many nanoseconds let other threads of Python run.
+WORTH_RELEASING = 20_000

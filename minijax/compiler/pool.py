@@ -1,0 +1,114 @@
+# Exported from notebooks/ref_machine.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_machine. In JAX: XLA's thread pool.
+
+Long loops in pieces, run by a few threads at once. Pieces are functions without Python in them,
+so threads do not wait for one another. Threads are made at the first use and stay.
+"""
+
+import os
+import threading
+from queue import SimpleQueue
+
+from minijax.config import num_threads
+
+__all__ = ["share", "thread_count", "cpu_count", "Task", "Pool", "pool"]
+
+
+# --- Sharing work ---------------------------------------------------------------------------------
+
+def share(function, pieces, *args):
+    """Call function(*args, begin, end) for all (begin, end) of pieces, in no particular order."""
+    helpers = min(thread_count(), len(pieces)) - 1
+    if helpers < 1 or getattr(_local, "is_helper", False):
+        for begin, end in pieces:
+            function(*args, begin, end)
+        return
+    task = Task(function, pieces, args)
+    pool.ask(task, helpers)
+    try:
+        task.run()
+    finally:
+        task.close()
+    if task.error:
+        raise task.error
+
+
+def thread_count():
+    """How many threads work at once: `minijax_num_threads`, or as many as this process has CPUs."""
+    return num_threads.value or cpu_count()
+
+
+def cpu_count():
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Task:
+    """Pieces that several threads take from one iterator."""
+
+    def __init__(self, function, pieces, args):
+        self.function, self.args, self.pieces = function, args, iter(pieces)
+        self.error, self.is_closed, self.running = None, False, 0
+        self.changed = threading.Condition()
+
+    def run(self):
+        for begin, end in self.pieces:       # one step of an iterator is one step for all threads
+            self.function(*self.args, begin, end)
+
+    def help(self):
+        """What another thread does, unless it comes too late."""
+        with self.changed:
+            if self.is_closed:
+                return
+            self.running += 1
+        try:
+            self.run()
+        except BaseException as error:       # raised again by the thread that shared the work
+            self.error = error
+        finally:
+            with self.changed:
+                self.running -= 1
+                self.changed.notify_all()
+
+    def close(self):
+        """Take what is left, if anything, and wait for those who help."""
+        for _ in self.pieces:
+            pass
+        with self.changed:
+            self.is_closed = True
+            while self.running:
+                self.changed.wait()
+
+
+_local = threading.local()
+
+
+class Pool:
+    """Threads that wait for tasks; as many as were ever asked for at once."""
+
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.tasks, self.threads, self.lock = SimpleQueue(), [], threading.Lock()
+
+    def ask(self, task, helpers):
+        with self.lock:
+            while len(self.threads) < helpers:
+                thread = threading.Thread(target=self.work, args=(self.tasks,), daemon=True,
+                                          name=f"minijax {len(self.threads)}")
+                thread.start()
+                self.threads.append(thread)
+        for _ in range(helpers):
+            self.tasks.put(task)
+
+    def work(self, tasks):
+        _local.is_helper = True
+        while True:
+            tasks.get().help()
+
+
+pool = Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=pool.reset)       # threads do not survive a fork

@@ -1,0 +1,8 @@
+# Exported from notebooks/ref_debugging.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: looking into programs. Home: ref_debugging. In JAX: jax/debug.py."""
+
+from minijax.debugging import (
+    debug_breakpoint as breakpoint, debug_callback as callback, debug_print as print,
+)
+
+__all__ = ["breakpoint", "callback", "print"]

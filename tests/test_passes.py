@@ -1,0 +1,206 @@
+"""The passes: each leaves a legal loop IR that computes what the one before computed.
+
+A program is run by loop_interpreter before and after each pass. Sizes are small, so the thresholds
+of the passes, which are about caches, are made small too.
+"""
+import numpy as np
+import pytest
+from loop_interpreter import run
+
+import minijax
+import minijax.numpy as jnp
+from minijax.avals import ShapedArray
+from minijax.compiler import blocks, compile_jaxpr, rows
+from minijax.compiler.check_ir import check_program
+from minijax.compiler.fuse import FUSION_PASSES, fuse
+from minijax.compiler.passes import common_subexpressions, dead_code, inline_calls, lower
+from minijax.interpreters.staging import trace_to_closed_jaxpr
+from minijax.loop_ir import Loop, Nest, Reduce, all_nodes
+
+# Passes that change the order in which sums are taken.
+REORDER = {"coalesce", "cut_reductions"}
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Thresholds for matrices of a few numbers."""
+    for name, value in (("MIN_ROW", 4), ("MIN_BYTES", 0)):
+        monkeypatch.setattr(rows, name, value)
+    for name, value in (("BLOCK", 8), ("ROWS", 8), ("AT_ONCE", 4)):
+        monkeypatch.setattr(blocks, name, value)
+
+
+def lowered(function, *arrays):
+    """The loop IR of a function of arrays that returns an array or a tuple, and its operands."""
+    def flat(*xs):
+        out = function(*xs)
+        return list(out) if isinstance(out, tuple) else [out]
+    closed = trace_to_closed_jaxpr(flat, [ShapedArray(a.shape, a.dtype) for a in arrays])
+    closed = common_subexpressions(dead_code(inline_calls(closed)))
+    return check_program(lower(closed)), [*map(np.asarray, closed.consts), *arrays]
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def check_each_pass(function, *arrays, passes=FUSION_PASSES):
+    """Run the passes one by one; return the last program."""
+    program, operands = lowered(function, *arrays)
+    want = run(program, operands)
+    for step in passes:
+        program = check_program(step(program))
+        got = run(program, operands)
+        for g, w in zip(got, want, strict=True):
+            if step.__name__ in REORDER and w.dtype.kind == "f":
+                np.testing.assert_allclose(g, w, rtol=2e-6, atol=2e-6 * np.abs(w).max(initial=1),
+                                           err_msg=step.__name__)
+            else:
+                np.testing.assert_array_equal(g, w, err_msg=step.__name__)
+        want = got
+    return program
+
+
+# --- Programs ------------------------------------------------------------------------------------
+
+def softmax(x):
+    e = jnp.exp(x - jnp.max(x, axis=1, keepdims=True))
+    return e / jnp.sum(e, axis=1, keepdims=True)
+
+
+def layernorm(x):
+    centred = x - jnp.mean(x, axis=1, keepdims=True)
+    return centred / jnp.sqrt(jnp.mean(centred ** 2, axis=1, keepdims=True) + 1e-5)
+
+
+def logsumexp(x):
+    m = jnp.max(x, axis=1, keepdims=True)
+    return jnp.log(jnp.sum(jnp.exp(x - m), axis=1, keepdims=True)) + m
+
+
+def gradient(f):
+    return minijax.grad(lambda x: jnp.sum(f(x) * jnp.sin(x)))
+
+
+def forces(position, mass):
+    apart = position[None, :, :] - position[:, None, :]
+    square = jnp.sum(apart ** 2, axis=-1) + 0.01
+    pull = mass[None, :] / (square * jnp.sqrt(square))
+    return jnp.sum(pull[:, :, None] * apart, axis=1)
+
+
+def batchnorm(x):
+    return (x - x.mean(0)) / jnp.sqrt(x.var(0) + 1)
+
+
+MATRIX = [(6, 10)]
+PROGRAMS = {
+    "softmax": (softmax, MATRIX), "its gradient": (gradient(softmax), MATRIX),
+    "layernorm": (layernorm, MATRIX), "layernorm's gradient": (gradient(layernorm), MATRIX),
+    "logsumexp": (logsumexp, MATRIX), "logsumexp's gradient": (gradient(logsumexp), MATRIX),
+    "attention": (lambda q, k, v: softmax(q @ k.T) @ v, [(6, 4), (9, 4), (9, 3)]),
+    "forces": (forces, [(9, 3), (9,)]),
+    "batchnorm's gradient": (gradient(batchnorm), [(11, 6)]),
+    "sums": (lambda x: (jnp.sum(x), jnp.sum(x * x, axis=0), jnp.max(x.T + 1), jnp.prod(x[:2])), [(45, 11)]),
+    "sums of three axes": (lambda x: (jnp.sum(x, (0, 2)), jnp.min(x, 1), jnp.sum(x, 2)), [(7, 20, 9)]),
+    "extremes": (lambda x: (jnp.any(x > 2), jnp.all(x < 2, 0), jnp.argmax(x, 1)), [(30, 9)]),
+    "mean of many": (lambda x: x - x.mean(), [(101,)]),
+    "columns that do not divide": (lambda x: jnp.sum(x, 0), [(43, 5)]),
+    "integers": (lambda x: jnp.sum((10 * x).astype(int), 0), [(43, 5)]),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_pass_keeps_the_program(name, small):
+    function, shapes = PROGRAMS[name]
+    check_each_pass(function, *[numbers(*s, seed=k) for k, s in enumerate(shapes)])
+
+
+# --- Rows ----------------------------------------------------------------------------------------
+
+ROW_WISE = ["softmax", "its gradient", "layernorm", "layernorm's gradient", "logsumexp", "forces"]
+
+
+@pytest.mark.parametrize("name", ROW_WISE)
+def test_rows_become_one_loop(name, small):
+    function, shapes = PROGRAMS[name]
+    program = fuse(lowered(function, *[numbers(*s) for s in shapes])[0])
+    loop, = program.steps
+    assert isinstance(loop, Loop) and loop.axis.size == shapes[0][0]
+
+
+@pytest.mark.parametrize("renderer", ["llvm", "plain"])
+@pytest.mark.parametrize("name", ["its gradient", "layernorm's gradient", "forces"])
+def test_renderers_run_loops_over_rows(name, renderer, small):
+    function, shapes = PROGRAMS[name]
+    arrays = [numbers(*s, seed=k) for k, s in enumerate(shapes)]
+    program, operands = lowered(function, *arrays)
+    closed = trace_to_closed_jaxpr(lambda *xs: [function(*xs)],
+                                   [ShapedArray(a.shape, a.dtype) for a in arrays])
+    got, = compile_jaxpr(closed, renderer=renderer)(*arrays)
+    np.testing.assert_allclose(got, run(program, operands)[0], rtol=2e-5, atol=2e-6)
+
+
+def test_no_row_of_another_is_read(small):
+    """A value that is needed in a later row, or transposed, must be in memory for all rows."""
+    def f(x):
+        e = jnp.exp(x - jnp.max(x, axis=1, keepdims=True))
+        return e + e[::-1], e @ e.T, jnp.sum(e, 0)
+    program = check_each_pass(f, numbers(8, 8))
+    assert len(program.steps) > 1
+
+
+def test_results_that_are_read_again_are_stored_too(small):
+    def f(x):
+        e = jnp.exp(x - jnp.max(x, axis=1, keepdims=True))
+        s = jnp.sum(e, axis=1, keepdims=True)
+        return e, s, e / s
+    loop, *others = check_each_pass(f, numbers(6, 10)).steps
+    assert isinstance(loop, Loop)
+    assert [s.name for s in others] == ["reshape"]         # of s, whose axis of size 1 is no work
+
+
+def test_short_rows_are_taken_together(monkeypatch):
+    monkeypatch.setattr(rows, "MIN_BYTES", 0)
+    monkeypatch.setattr(rows, "MIN_ROW", 40)
+    loop, = check_each_pass(softmax, numbers(24, 10)).steps
+    assert loop.axis.size == 6             # four rows a turn
+
+
+def test_small_arrays_stay_as_they_are():
+    program = fuse(lowered(softmax, numbers(6, 10))[0])
+    assert all(isinstance(s, Nest) for s in program.steps)
+
+
+# --- Long reductions -----------------------------------------------------------------------------
+
+def longest(program):
+    nests = [s for s in program.steps if isinstance(s, Nest)]
+    reduces = [n for s in nests for n in all_nodes(s.body) if isinstance(n, Reduce)]
+    return max(np.prod([a.size for a in n.axes]) for n in reduces)
+
+
+@pytest.mark.parametrize("shape", [(1_000_000,), (1000, 1000), (10, 300, 401), (999_983,)])
+def test_no_reduction_stays_long(shape):
+    f = lambda x: jnp.sum(x + x.T) if len(set(shape)) < len(shape) else jnp.sum(jnp.sin(x))
+    program = check_program(fuse(lowered(f, np.zeros(shape, np.float32))[0]))
+    assert longest(program) < 2 * blocks.BLOCK
+
+
+@pytest.mark.parametrize("shape, axis", [
+    ((1_000_003,), 0), ((1000, 1000), None), ((100_000, 8), 0), ((8, 100_000), 1), ((300, 20, 50), (0, 2)),
+    ((200_000, 3), 0), ((2000, 501), 0), ((130, 64), 0)])
+def test_float32_sums_keep_seven_digits(shape, axis):
+    x = np.random.default_rng(0).uniform(size=shape).astype(np.float32)
+    got = np.asarray(minijax.jit(lambda x: jnp.sum(x, axis))(x))
+    want = x.sum(axis, dtype=np.float64)
+    assert np.abs(got / want - 1).max() < 5e-7
+    assert np.sqrt(np.mean((got / want - 1) ** 2)) < 1.2e-7
+
+
+def test_cuts_are_the_same_everywhere():
+    """The order of a sum is part of the program: the same bits from every renderer, every time."""
+    x = numbers(20_011)
+    f = minijax.jit(lambda x: jnp.sum(x * x))
+    got = [np.asarray(f(x)).tobytes() for _ in range(3)]
+    assert len({*got, np.asarray(run(fuse(lowered(lambda x: jnp.sum(x * x), x)[0]), [x])[0]).tobytes()}) == 1
