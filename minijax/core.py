@@ -97,6 +97,8 @@ class RuleSlots:
 class Primitive(RuleSlots):
     """An operation named `name`. It has rules that give it meanings, and no meaning of its own."""
 
+    applies_functions = False     # its parameters hold Python functions, which may close over tracers
+
     def __init__(self, name, multiple_results=False, higher_order=False):
         super().__init__()
         self.name = name
@@ -119,6 +121,15 @@ class Primitive(RuleSlots):
         self.dce_rule = rule
         return rule
 
+    def to_record(self, args, params):
+        """Operands and parameters to write down; one that is given Python functions overrides this."""
+        return args, params
+
+    def missing_rule(self, kind):
+        """The error for a rule that isn't there."""
+        why = self.impossible.get(kind)
+        return (ImpossibleRuleError if why else MissingRuleError)(self, kind, why)
+
     def __repr__(self):
         return self.name
 
@@ -127,8 +138,7 @@ def rule_for(primitive, kind):
     """The rule of a kind, or a MissingRuleError that says whether it can exist at all."""
     rule = primitive.rules.get(kind)
     if rule is None:
-        why = primitive.impossible.get(kind)
-        raise (ImpossibleRuleError if why else MissingRuleError)(primitive, kind, why)
+        raise primitive.missing_rule(kind)
     return rule
 
 
@@ -148,13 +158,6 @@ class Trace:
 
     def process_primitive(self, primitive, args, params):
         raise NotImplementedError(f"{type(self).__name__} must say what a primitive means")
-
-    # Calls that one primitive can't carry; JAX gives traces the same two.
-    def process_custom_jvp_call(self, primitive, fun, jvp_rule, args, **params):
-        raise NotImplementedError(f"{type(self).__name__} has no custom_jvp")
-
-    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
-        raise NotImplementedError(f"{type(self).__name__} has no custom_vjp")
 
     def is_mine(self, x):
         return isinstance(x, Tracer) and x._trace is self

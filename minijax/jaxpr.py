@@ -223,6 +223,8 @@ def printed_params(eqn):
     """Parameters in alphabetical order, `name` first, without those at their usual value."""
     usual = eqn.primitive.usual_params
     shown = [(k, v) for k, v in eqn.params.items() if not (k in usual and usual[k] == v)]
+    if "call_jaxpr" in eqn.params:
+        shown.append(("name", open_jaxpr(eqn.params["call_jaxpr"]).name))
     if eqn.primitive.name == "broadcast_in_dim" and not eqn.invars[0].aval.shape:
         shown = []                       # of a scalar: the result's type says it all
     return sorted(shown, key=lambda item: (item[0] != "name", item[0]))

@@ -7,13 +7,13 @@ that a scan goes through are read where they are, and results are stored where t
 """
 
 from minijax.loop_ir import (
-    Axis, Branch, Buffer, Const, Load, Loop, LoweringContext, Store, While, ZERO, axis_index,
-    body_of, buffers_written, library_step, read,
+    Axis, Branch, Buffer, Const, Load, Loop, LoweringContext, Reduce, Store, While, ZERO,
+    axis_index, body_of, buffers_written, lanes_for, library_step, op, read,
 )
 
 __all__ = [
     "lower_scan", "add_loop", "part_of", "store_all", "seen_by_body", "carries_of", "lower_while",
-    "lower_cond",
+    "any_of", "advance", "lower_cond",
 ]
 
 
@@ -112,13 +112,44 @@ def lower_while(ctx, *values, cond_nconsts, cond_jaxpr, body_nconsts, body_jaxpr
     body_consts, starts = rest[:body_nconsts], rest[body_nconsts:]
     now = seen_by_body(ctx, body_jaxpr.jaxpr, body_nconsts, starts)
     condition, body = LoweringContext(ctx), LoweringContext(ctx)
-    flag, = condition.lower_closed(cond_jaxpr, [*cond_consts, *now])
-    flag = condition.as_buffer(flag)
+    holds, = condition.lower_closed(cond_jaxpr, [*cond_consts, *now])
     results = body.lower_closed(body_jaxpr, [*body_consts, *now])
+    if cond_jaxpr.out_avals[0].ndim:
+        holds = any_of(condition, holds)
+        again, = body.lower_closed(cond_jaxpr, [*cond_consts, *now])
+        results = [advance(body, again, old, new) for old, new in zip(now, results)]
+    flag = condition.as_buffer(holds)
     carries = carries_of(ctx, body, starts, now, results)
     following = [f for _, _, f in carries]
     ctx.emit(While(condition.program([flag]), body.program(following), carries, ctx.number))
     return now
+
+
+# With a condition for each example of a batch, the loop goes on while any of them holds, and a turn is
+# a turn for those examples only. The axes of the condition are the first axes of every carry.
+
+def any_of(ctx, holds):
+    if not holds.size:
+        return Const(False, bool)
+    out = Buffer((), holds.dtype)
+    axis = Axis(holds.size)
+    load = Load(holds, axis_index(axis))
+    found = Reduce("or", [axis], [load], load, lanes_for([axis]))
+    ctx.nest([], [found, Store(out, ZERO, found)])
+    return out
+
+
+def advance(ctx, holds, old, new):
+    """The new carry for the examples whose condition holds, the old one for others."""
+    if old is new:
+        return new
+    out = Buffer(old.shape, old.dtype)
+    axis = Axis(out.size)
+    place = axis_index(axis)
+    condition = Load(holds, place // max(1, out.size // max(1, holds.size)))
+    ctx.nest([axis], body_of([Store(out, place, op("select", condition, read(new, place),
+                                                   read(old, place)))]))
+    return out
 
 
 # --- cond -----------------------------------------------------------------------------------------

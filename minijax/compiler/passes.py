@@ -48,7 +48,8 @@ def with_inner(step, eqn):
 
 # Primitives that only run a program, and the parameter that holds it.
 CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr",
-         "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+         "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
+         "custom_vmap_call": "call"}
 
 
 @also_inside

@@ -21,7 +21,7 @@ from minijax.higher_order.programs import (
 )
 from minijax.interpreters.staging import JaxprTrace, trace_to_jaxpr
 from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, eval_jaxpr, inner_effects, inputs_read
-from minijax.loop_ir import lower_call
+from minijax.lower_loops import lower_cond
 from minijax.primitives.elementwise import eq, select_n
 from minijax.rules import (
     Zero, batch_axis_first, bind, broadcast, full_like_aval, is_undefined_primal, is_zero,
@@ -273,4 +273,4 @@ def branches_used(first, others, used):
     return [b.replace(invars=tracked(read, b.invars)) for b in branches], read
 
 
-lower_call(cond_p)
+cond_p.def_lowering(lower_cond)

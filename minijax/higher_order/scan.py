@@ -21,7 +21,7 @@ from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import (
     ClosedJaxpr, Jaxpr, convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr, inner_effects, inputs_read,
 )
-from minijax.loop_ir import lower_call
+from minijax.lower_loops import lower_scan
 from minijax.rules import (
     UndefinedPrimal, Zero, add_tangents, instantiate_zeros, is_undefined_primal, is_zero,
     move_batch_axis, not_mapped,
@@ -379,4 +379,4 @@ def body_used(jaxpr, sizes, used):
     return smaller.replace(invars=tracked(read, jaxpr.invars)), read, (*needed, *ys_used)
 
 
-lower_call(scan_p)
+scan_p.def_lowering(lower_scan)

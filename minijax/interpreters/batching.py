@@ -43,7 +43,8 @@ class BatchTrace(Trace):
         self.parent, self.axis = parent, axis
 
     def to_batch(self, x):
-        if isinstance(x, BatchTracer) and x._trace is self:
+        # A rule may run functions of this vmap in a trace of their own: the axis is the same object.
+        if isinstance(x, BatchTracer) and x._trace.axis is self.axis:
             return x.val, x.batch_dim
         check_alive(x)
         return x, not_mapped
@@ -54,7 +55,7 @@ class BatchTrace(Trace):
     def process_primitive(self, primitive, args, params):
         vals, dims = unzip2([self.to_batch(a) for a in args])
         with set_current_trace(self.parent):
-            if all(d is not_mapped for d in dims):
+            if all(d is not_mapped for d in dims) and not primitive.applies_functions:
                 return primitive.bind(*vals, **params)
             out, out_dims = rule_for(primitive, "batch")(self.axis, vals, dims, **params)
         if primitive.multiple_results:

@@ -70,6 +70,7 @@ class JaxprTrace(Trace):
         return Literal(value if aval.weak_type else value._value[()], aval)
 
     def process_primitive(self, primitive, args, params):
+        args, params = primitive.to_record(args, params)
         atoms = [self.to_atom(a) for a in args]
         avals = rule_for(primitive, "abstract_eval")(*[a.aval for a in atoms], **params)
         return self.record(primitive, atoms, params, avals)
