@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from minijax.array import Array, as_array
+from minijax.avals import typeof
 from minijax.core import Primitive, get_current_trace, set_current_trace
+from minijax.higher_order.evaluate import run_equation, run_program, runs_compiled
 from minijax.higher_order.programs import (
     any_flag, batch_jaxpr, batch_jaxpr_to, closed_program, instantiated, jvp_jaxpr, memo_by_jaxpr,
     merge, split_list, tracked, transpose_jaxpr, untracked,
@@ -30,11 +32,11 @@ from minijax.rules import (
 __all__ = [
     "jvp_of_body", "padded", "paired", "batched_body", "SplitBody", "split_body", "hoist",
     "without_copies", "in_order", "transposed_body", "adding_up", "scan_p", "bind_scan",
-    "run_known", "transpose_linear_part", "body_used",
+    "turn_by_turn", "run_known", "transpose_linear_part", "body_used",
 ]
 
 
-# --- Loops that do --------------------------------------------------------------------------------
+# --- A loop of known length -----------------------------------------------------------------------
 
 # As in while_loop: carries that have a property are found by going round until no turn adds another.
 
@@ -92,6 +94,8 @@ def batched_body(jaxpr, axis, sizes, batched):
     program, consts = batch_jaxpr_to(jaxpr, axis, dims, wanted)
     return program, consts, *split_list(out_flags, [len(carry_flags)])
 
+
+# --- Splitting a loop -----------------------------------------------------------------------------
 
 class SplitBody(NamedTuple):
     """The parts of a body of which some arguments are unknown.
@@ -170,6 +174,7 @@ def in_order(later, places, n_before_rows):
     return later, untracked(per_turn, places), tracked(per_turn, places)
 
 
+# --- Running backwards ----------------------------------------------------------------------------
 
 @memo_by_jaxpr
 def transposed_body(jaxpr, sizes, linear, given):
@@ -223,13 +228,21 @@ def bind_scan(jaxpr, consts, carries, xs, length, reverse, unroll):
 
 @scan_p.def_impl
 def _scan_impl(*args, jaxpr, length, reverse, unroll, num_consts, num_carry):
-    consts, carries, xs = split_list(args, [num_consts, num_carry])
-    carry_avals, row_avals = split_list(jaxpr.out_avals, [num_carry])
+    if runs_compiled([*map(typeof, args), *jaxpr.out_avals]):
+        return run_equation(scan_p, args, dict(
+            jaxpr=jaxpr, length=length, reverse=reverse, unroll=unroll, num_consts=num_consts,
+            num_carry=num_carry))
+    return turn_by_turn(jaxpr, length, reverse, *split_list(args, [num_consts, num_carry]))
+
+
+def turn_by_turn(jaxpr, length, reverse, consts, carries, xs):
+    """The scan as a Python loop over turns."""
+    carry_avals, row_avals = split_list(jaxpr.out_avals, [len(carries)])
     ys = [np.empty((length, *a.shape), a.dtype) for a in row_avals]
     for i in reversed(range(length)) if reverse else range(length):
         rows = [Array(np.asarray(x._value[i]), x.weak_type) for x in xs]
-        outs = eval_jaxpr(jaxpr.jaxpr, [], *consts, *carries, *rows)
-        carries, new_rows = split_list(outs, [num_carry])
+        outs = run_program(jaxpr.jaxpr, [*consts, *carries, *rows])
+        carries, new_rows = split_list(outs, [len(carries)])
         for y, row in zip(ys, new_rows):
             y[i] = as_array(row)._value
     values = [as_array(x)._value for x in carries]
@@ -351,6 +364,9 @@ def transpose_linear_part(cts, operands, params):
     return merge(flags, in_cts, [None] * flags.count(False))
 
 
+scan_p.def_lowering(lower_scan)
+
+
 @scan_p.def_dce
 def _scan_dce(eqn, used):
     sizes = eqn.params["num_consts"], eqn.params["num_carry"]
@@ -377,6 +393,3 @@ def body_used(jaxpr, sizes, used):
         needed = any_flag(needed, carry_read)
     read = (*const_read, *needed, *row_read)
     return smaller.replace(invars=tracked(read, jaxpr.invars)), read, (*needed, *ys_used)
-
-
-scan_p.def_lowering(lower_scan)

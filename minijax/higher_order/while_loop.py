@@ -10,12 +10,13 @@ import numpy as np
 from minijax.array import Array, as_array
 from minijax.avals import typeof
 from minijax.core import Primitive, set_current_trace
+from minijax.higher_order.evaluate import run_equation, run_program, runs_compiled
 from minijax.higher_order.programs import (
     any_flag, batch_jaxpr, batch_jaxpr_to, instantiated, jvp_jaxpr, memo_by_jaxpr, merge,
     partial_eval_jaxpr, split_list, tracked, untracked,
 )
 from minijax.interpreters.staging import JaxprTrace
-from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, eval_jaxpr, inner_effects, inputs_read
+from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, inner_effects, inputs_read
 from minijax.lower_loops import lower_while
 from minijax.rules import Zero, is_zero, move_batch_axis, not_mapped
 
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 
-# --- Loops that don't know when they end ----------------------------------------------------------
+# --- A loop that ends when it ends ----------------------------------------------------------------
 
 # A property of carries, such as "has a tangent", spreads from turn to turn: a carry has it if its start
 # has it or the body gives it to the next turn. Add carries until no turn adds another.
@@ -95,12 +96,16 @@ def bind_while(condition, cond_consts, body, body_consts, carries):
 
 @while_p.def_impl
 def _while_impl(*args, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
+    if runs_compiled([*map(typeof, args), *body_jaxpr.out_avals]):
+        return run_equation(while_p, args, dict(
+            cond_jaxpr=cond_jaxpr, cond_nconsts=cond_nconsts, body_jaxpr=body_jaxpr,
+            body_nconsts=body_nconsts))
     cond_consts, body_consts, carries = split_list(args, [cond_nconsts, body_nconsts])
     while True:
-        holds = np.asarray(eval_jaxpr(cond_jaxpr.jaxpr, [], *cond_consts, *carries)[0])
+        holds = np.asarray(run_program(cond_jaxpr.jaxpr, [*cond_consts, *carries])[0])
         if not holds.any():
             break
-        following = eval_jaxpr(body_jaxpr.jaxpr, [], *body_consts, *carries)
+        following = run_program(body_jaxpr.jaxpr, [*body_consts, *carries])
         carries = [advance(holds, old, new) for old, new in zip(carries, following)]
     return [Array(as_array(x)._value, a.weak_type) for x, a in zip(carries, body_jaxpr.out_avals)]
 
@@ -138,6 +143,8 @@ def ignoring(condition, avals):
     """The condition with more arguments, which it does not read."""
     return condition.replace(invars=[*condition.invars, *map(Var, avals)])
 
+
+# --- Examples that end at different times ---------------------------------------------------------
 
 @while_p.def_batch
 def _while_batch(axis, vals, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
@@ -186,6 +193,9 @@ def _while_partial_eval(trace, *args, cond_jaxpr, cond_nconsts, body_jaxpr, body
     return merge(unknown, tracked(unknown, later), known)
 
 
+while_p.def_lowering(lower_while)
+
+
 @while_p.def_dce
 def _while_dce(eqn, used):
     cond_jaxpr, body_jaxpr = eqn.params["cond_jaxpr"].jaxpr, eqn.params["body_jaxpr"].jaxpr
@@ -217,6 +227,3 @@ def loop_used(body, condition, cond_nconsts, body_nconsts, used):
     return (smaller.replace(invars=[*tracked(const_read, consts), *tracked(needed, carries)]),
             condition.replace(invars=[*test_consts, *tracked(needed, test_carries)]),
             const_read, needed)
-
-
-while_p.def_lowering(lower_while)
