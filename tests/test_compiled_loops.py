@@ -9,6 +9,7 @@ from minijax import lax
 from minijax.avals import ShapedArray
 from minijax.compiler import compile_jaxpr
 from minijax.compiler.check_ir import LoopIRError, check_program
+from minijax.compiler.dead_steps import has_calls
 from minijax.compiler.executable import RENDERERS
 from minijax.loop_ir import (
     Axis, Buffer, Const, Load, Loop, Nest, Op, Program, Store, While, ZERO,
@@ -34,7 +35,7 @@ def executable(f, *args, renderer="plain"):
     return compile_jaxpr(closed, renderer=renderer)
 
 
-def check_all(f, *args, want=None):
+def check_all(f, *args, want=None, rtol=2e-6):
     """Every renderer against loops in Python; the IR is legal after each pass."""
     if want is None:
         with minijax.disable_jit():
@@ -47,7 +48,7 @@ def check_all(f, *args, want=None):
         got = exe(*leaves)
         assert len(got) == len(want)
         for a, b in zip(got, want):
-            np.testing.assert_allclose(a, np.asarray(b), rtol=2e-6, atol=1e-6, err_msg=renderer)
+            np.testing.assert_allclose(a, np.asarray(b), rtol=rtol, atol=1e-6, err_msg=renderer)
     return exe
 
 
@@ -284,3 +285,23 @@ def test_text_shows_loops():
     text = exe.ir_text()
     assert "loop i0<9:" in text or "loop while it holds:" in text
     assert "carry" in text
+
+
+# --- Products in loops ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("lhs, rhs, numbers", [
+    ((3, 4), (4, 5), (((1,), (0,)), ((), ()))), ((4, 3), (4, 5), (((0,), (0,)), ((), ()))),
+    ((3, 4), (5, 4), (((1,), (1,)), ((), ()))), ((4, 3), (5, 4), (((0,), (1,)), ((), ()))),
+    ((30, 40), (40,), (((1,), (0,)), ((), ()))), ((40,), (40, 30), (((0,), (0,)), ((), ()))),
+    ((40, 30), (40,), (((0,), (0,)), ((), ()))), ((40,), (40,), (((0,), (0,)), ((), ()))),
+    ((2, 3, 40), (2, 40, 5), (((2,), (1,)), ((0,), (0,)))), ((3,), (4,), (((), ()), ((), ()))),
+    ((2, 17, 3, 4), (4, 17, 2, 5), (((1, 3), (1, 0)), ((0,), (2,)))),
+    ((3, 0), (0, 4), (((1,), (0,)), ((), ()))), ((1, 24), (24, 1), (((1,), (0,)), ((), ())))])
+def test_products_in_loops_are_nests(lhs, rhs, numbers):
+    def f(a, b):
+        return lax.fori_loop(0, 3, lambda i, c: c * 0.5 + lax.dot_general(a + c.sum(), b, numbers),
+                             jnp.zeros(lax.dot_general(a, b, numbers).shape))
+    exe = check_all(f, jnp.asarray(floats(*lhs)), jnp.asarray(floats(*rhs, seed=1)),
+                    rtol=1e-4)
+    loop, = [s for s in exe.passes["fuse"].steps if isinstance(s, Loop)]
+    assert not has_calls(loop)

@@ -29,8 +29,10 @@ def loop(writer, step):
     with changed_inside(writer, step), carries(writer, step) as turn_of_carries:
         with counted_loop(writer.builder, int64(step.axis.size)) as (turn, _):
             writer.axes[step.axis] = 0 if step.axis.size == 1 else turn
+            writer.around *= step.axis.size
             with turn_of_carries():
                 writer.write(step.body.steps)
+            writer.around //= step.axis.size
 
 
 def while_loop(writer, step):

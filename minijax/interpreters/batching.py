@@ -10,6 +10,7 @@ from minijax.core import (
     Trace, Tracer, check_alive, extend_axis_env, get_current_trace, name_of, rule_for,
     set_current_trace, unzip2,
 )
+from minijax.leaks import leak_checked
 from minijax.rules import AxisData, drop, move_batch_axis, not_mapped
 
 __all__ = ["BatchTracer", "BatchTrace", "batch_flat", "batch_to_dims", "to_dim", "axis_of"]
@@ -67,6 +68,7 @@ class BatchTrace(Trace):
 
 # batch_flat : ([a] -> [b]) -> axis -> [batch a] -> [dim] -> ([batch b], [dim])
 
+@leak_checked
 def batch_flat(f, axis, vals, dims):
     """Results of f on a batch, and where the batch axis of each is (None: the same for all)."""
     trace = BatchTrace(get_current_trace(), axis, name_of(f))
