@@ -12,10 +12,11 @@ import threading
 
 __all__ = [
     "State", "Config", "config", "bool_state", "enum_state", "int_state", "object_state",
-    "enable_x64", "numpy_dtype_promotion", "disable_jit", "debug_nans", "checking_leaks",
-    "enable_checks", "log_compiles", "explain_cache_misses", "traceback_filtering", "platforms",
-    "platform_name", "default_matmul_precision", "compilation_cache_dir",
-    "enable_compilation_cache", "compilation_cache_max_size", "num_threads",
+    "enable_x64", "numpy_dtype_promotion", "disable_jit", "debug_nans", "debug_infs",
+    "checking_leaks", "enable_checks", "log_compiles", "explain_cache_misses",
+    "traceback_filtering", "platforms", "platform_name", "default_matmul_precision",
+    "compilation_cache_dir", "enable_compilation_cache", "compilation_cache_max_size",
+    "num_threads",
 ]
 
 
@@ -38,12 +39,14 @@ class State:
 
     `check` maps a proposed value to a stored one or raises ValueError; options with `in_trace_key`
     are read while tracing, so they belong to the key of every traced or compiled program.
+    `touched` says whether anyone has set it yet: as long as not, hot paths need not ask for the value.
     """
 
     def __init__(self, name, value, check, doc, *, in_trace_key=False):
         self.name, self.check, self.__doc__ = name, check, doc
         self.in_trace_key = in_trace_key
         self.global_value = check(value)
+        self.touched = self.global_value not in (False, None)
 
     @property
     def value(self):
@@ -70,6 +73,7 @@ class State:
                 self._override(previous)
 
     def _override(self, new_value):
+        self.touched = True
         _local.overrides[self.name] = new_value
         _local.epoch = None
 
@@ -101,6 +105,7 @@ class Config:
         """Set an option for the whole process; a thread's override still wins in that thread."""
         state = self._state(name)
         state.global_value = state.check(value)
+        state.touched = True
         self.__dict__["_epoch"] = object()
 
     def read(self, name):
@@ -119,6 +124,10 @@ class Config:
             local.key = tuple(state.value for state in self._key_states)
             local.epoch = epoch
         return local.key
+
+    def trace_key_names(self):
+        """Names of the options in the trace key, in its order."""
+        return [state.name for state in self._key_states]
 
     def _state(self, name):
         if name not in self._states:
@@ -205,21 +214,25 @@ disable_jit = bool_state(
 
 debug_nans = bool_state(
     "jax_debug_nans", False, in_trace_key=True,
-    doc="Raise FloatingPointError at the first operation that returns a NaN (no effect yet).")
+    doc="Raise FloatingPointError at the first operation that returns a NaN.")
+
+debug_infs = bool_state(
+    "jax_debug_infs", False, in_trace_key=True,
+    doc="Raise FloatingPointError at the first operation that returns an infinity.")
 
 checking_leaks = bool_state(
     "jax_check_tracer_leaks", False, in_trace_key=True,
-    doc="After each trace, raise if a tracer is still referenced (no effect yet).")
+    doc="After each trace, raise if a tracer is still referenced.")
 
 enable_checks = bool_state(
     "jax_enable_checks", False, in_trace_key=True,
     doc="Run the internal checkers, such as check_jaxpr, on everything that is built.")
 
 log_compiles = bool_state(
-    "jax_log_compiles", False, doc="Log each trace and compilation with its duration (no effect yet).")
+    "jax_log_compiles", False, doc="Log each trace and compilation with its duration.")
 
 explain_cache_misses = bool_state(
-    "jax_explain_cache_misses", False, doc="Log why a jitted function was traced again (no effect yet).")
+    "jax_explain_cache_misses", False, doc="Log why a jitted function was traced again.")
 
 traceback_filtering = enum_state(
     "jax_traceback_filtering", ("auto", "off"), "auto",

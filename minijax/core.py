@@ -7,27 +7,31 @@ batching and program capture are traces. Which one is current is a thread-local 
 
 import contextvars
 import functools
+import itertools
 import os
 import sys
 import threading
+import weakref
 
 import numpy as np
 
 from minijax import avals
 from minijax.array import Array, as_array
 from minijax.avals import aval_of_type
+from minijax.config import checking_leaks, debug_infs, debug_nans
 from minijax.errors import (
     ConcretizationTypeError, ImpossibleRuleError, MissingRuleError, TracerArrayConversionError,
     TracerBoolConversionError, TracerIntegerConversionError, UnexpectedTracerError,
 )
+from minijax.wrong_numbers import refuse_wrong_numbers
 
 __all__ = [
     "RULE_KINDS", "primitives", "rules_epoch", "bump_rules_epoch", "RuleSlots", "Primitive",
-    "rule_for", "Trace", "get_current_trace", "set_current_trace", "ConcreteWhenKnown",
-    "raise_if_not_scalar", "concrete_or_error", "Tracer", "tracer_aval", "SourceInfo",
-    "user_source", "unzip2", "EvalTrace", "eval_trace", "wrap", "run_quietly", "eval_operand",
-    "weak_types_of_results", "predicted_weak_types", "weak_types", "check_alive", "forget",
-    "extend_axis_env", "get_axis_env", "name_of",
+    "rule_for", "Trace", "get_current_trace", "ended_traces", "set_current_trace",
+    "ConcreteWhenKnown", "raise_if_not_scalar", "concrete_or_error", "Tracer", "tracer_aval",
+    "SourceInfo", "user_source", "swap_source", "unzip2", "EvalTrace", "eval_trace", "wrap",
+    "run_quietly", "eval_operand", "weak_types_of_results", "predicted_weak_types", "weak_types",
+    "check_alive", "forget", "extend_axis_env", "get_axis_env", "extend_scopes", "name_of",
 ]
 
 
@@ -97,6 +101,8 @@ class RuleSlots:
 class Primitive(RuleSlots):
     """An operation named `name`. It has rules that give it meanings, and no meaning of its own."""
 
+    applies_functions = False     # its parameters hold Python functions, which may close over tracers
+
     def __init__(self, name, multiple_results=False, higher_order=False):
         super().__init__()
         self.name = name
@@ -113,6 +119,15 @@ class Primitive(RuleSlots):
         """The side effects of an application; a primitive with some overrides this."""
         return frozenset()
 
+    def to_record(self, args, params):
+        """Operands and parameters to write down; one that is given Python functions overrides this."""
+        return args, params
+
+    def missing_rule(self, kind):
+        """The error for a rule that isn't there."""
+        why = self.impossible.get(kind)
+        return (ImpossibleRuleError if why else MissingRuleError)(self, kind, why)
+
     def __repr__(self):
         return self.name
 
@@ -121,8 +136,7 @@ def rule_for(primitive, kind):
     """The rule of a kind, or a MissingRuleError that says whether it can exist at all."""
     rule = primitive.rules.get(kind)
     if rule is None:
-        why = primitive.impossible.get(kind)
-        raise (ImpossibleRuleError if why else MissingRuleError)(primitive, kind, why)
+        raise primitive.missing_rule(kind)
     return rule
 
 
@@ -143,19 +157,14 @@ class Trace:
     def process_primitive(self, primitive, args, params):
         raise NotImplementedError(f"{type(self).__name__} must say what a primitive means")
 
-    # Calls that one primitive can't carry; JAX gives traces the same two.
-    def process_custom_jvp_call(self, primitive, fun, jvp_rule, args, **params):
-        raise NotImplementedError(f"{type(self).__name__} has no custom_jvp")
-
-    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
-        raise NotImplementedError(f"{type(self).__name__} has no custom_vjp")
-
     def is_mine(self, x):
         return isinstance(x, Tracer) and x._trace is self
 
     def end(self):
         """Nothing may be asked of this trace any more: using its tracers is now an error."""
         self.alive = False
+        if checking_leaks.touched:
+            _thread.ended.append(weakref.ref(self))
 
 
 # --- The current trace ----------------------------------------------------------------------------
@@ -163,12 +172,15 @@ class Trace:
 class _ThreadState(threading.local):
     trace = None                  # None: evaluate
     axis_env = ()                 # (name, size) of each named axis in scope, innermost last
+    source = None                 # of the equation that is being run again
+    scopes = ()                   # names given by named_scope, innermost last
 
     def __init__(self):
         # NumPy's error state is a context variable: this context has all warnings off. Running in
         # it costs a tenth of entering np.errstate.
         self.quiet_context = contextvars.copy_context()
         self.quiet_context.run(np.seterr, all="ignore")
+        self.ended = []           # weak references to traces that ended, while leaks are looked for
 
 
 _thread = _ThreadState()
@@ -176,6 +188,11 @@ _thread = _ThreadState()
 
 def get_current_trace():
     return _thread.trace or eval_trace
+
+
+def ended_traces():
+    """Weak references to traces that ended in this thread, while `checking_leaks` has been on."""
+    return _thread.ended
 
 
 class set_current_trace:
@@ -311,23 +328,45 @@ _PACKAGE = os.path.dirname(avals.__file__) + os.sep
 
 
 class SourceInfo:
-    """A place in the user's code: the frame's code object and the line."""
+    """A place in the user's code: code object, last instruction, and the named scopes around."""
 
-    __slots__ = ("code", "line")
+    __slots__ = ("code", "lasti", "scopes")
 
-    def __init__(self, code, line):
-        self.code, self.line = code, line
+    def __init__(self, code, lasti, scopes=()):
+        self.code, self.lasti, self.scopes = code, lasti, scopes
+
+    @property
+    def position(self):
+        """(line, column), which cost too much to work out for every operation."""
+        positions = itertools.islice(self.code.co_positions(), self.lasti // 2, None)
+        line, _, column, _ = next(positions, (None,) * 4)
+        return line, column
+
+    line = property(lambda self: self.position[0])
+    name_stack = property(lambda self: "/".join(self.scopes))
 
     def __str__(self):
-        return f"{self.code.co_filename}:{self.line} ({self.code.co_name})"
+        scope = f" in {self.name_stack}" if self.scopes else ""
+        return f"{self.code.co_filename}:{self.line} ({self.code.co_name}){scope}"
 
 
 def user_source():
-    """The innermost place in the call stack outside this package, or None."""
+    """The innermost place in the call stack outside this package, or None.
+
+    While a program is run again, it is the place that its equation came from.
+    """
+    if _thread.source is not None:
+        return _thread.source
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
-    return None if frame is None else SourceInfo(frame.f_code, frame.f_lineno)
+    return None if frame is None else SourceInfo(frame.f_code, frame.f_lasti, _thread.scopes)
+
+
+def swap_source(source):
+    """Make user_source() return `source`, or look at the stack if that is None; the one before."""
+    previous, _thread.source = _thread.source, source
+    return previous
 
 
 def unzip2(pairs):
@@ -348,7 +387,10 @@ class EvalTrace(Trace):
     def process_primitive(self, primitive, args, params):
         rule = primitive.rules.get("impl") or rule_for(primitive, "impl")
         if primitive.higher_order:
-            return rule(*[eval_operand(primitive, a) for a in args], **params)
+            outs = rule(*[eval_operand(primitive, a) for a in args], **params)
+            if debug_nans.touched or debug_infs.touched:
+                refuse_wrong_numbers(primitive.name, [x._value for x in outs])
+            return outs
         # One loop over the operands: this is the path of every eager operation.
         values, weak = [], "weak_type" in params
         for a in args:
@@ -357,6 +399,8 @@ class EvalTrace(Trace):
             weak = a.weak_type or weak
             values.append(a._value)
         out = run_quietly(rule, values, params)
+        if debug_nans.touched or debug_infs.touched:
+            refuse_wrong_numbers(primitive.name, out if primitive.multiple_results else [out])
         if weak:
             return self.weak_results(primitive, out, args, params)
         return [wrap(o, False) for o in out] if primitive.multiple_results else wrap(out, False)
@@ -486,6 +530,18 @@ class extend_axis_env:
 
 def get_axis_env():
     return _thread.axis_env
+class extend_scopes:
+    """`with extend_scopes(name):` — what is traced inside remembers that it belongs to `name`."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        self.previous = _thread.scopes
+        _thread.scopes = (*self.previous, self.name)
+
+    def __exit__(self, *exc):
+        _thread.scopes = self.previous
 
 
 def name_of(f):

@@ -8,12 +8,17 @@ The functions behind `jax.debug.print`, `jax.debug.callback`, `jax.pure_callback
 import pdb
 import string
 import sys
+from contextlib import contextmanager
+from functools import wraps
 
 import numpy as np
 
 from minijax import dtypes
 from minijax.avals import ShapedArray, typeof
-from minijax.core import eval_trace, get_current_trace
+from minijax.core import (
+    Trace, Tracer, eval_trace, extend_scopes, get_current_trace, set_current_trace,
+)
+from minijax.flatten import fun_name
 from minijax.interpreters.partial_eval import PartialEvalTrace
 from minijax.interpreters.staging import JaxprTrace
 from minijax.primitives.callbacks import (
@@ -25,7 +30,8 @@ from minijax.tree_util import tree_flatten, tree_unflatten
 __all__ = [
     "split_static", "is_array_like", "debug_print", "in_one_or_two_calls", "FormatChecker",
     "debug_callback", "debug_breakpoint", "staging_trace", "pure_callback", "io_callback",
-    "check_result_types", "effects_barrier",
+    "check_result_types", "effects_barrier", "named_scope", "entered_scope", "named_call",
+    "KnownAtOnceTrace", "ensure_compile_time_eval",
 ]
 
 
@@ -173,3 +179,44 @@ def check_result_types(structs):
 
 def effects_barrier():
     """Wait until every effect has happened. Here they have: a call returns when all is done."""
+
+
+def named_scope(name):
+    """`with named_scope("layer"):`, or a decorator: equations traced inside belong to that scope.
+
+    It shows in `eqn.source_info.name_stack` and in messages about tracers. TypeError unless a string.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope name argument must be a string, got {name!r}")
+    return entered_scope(name)
+
+
+@contextmanager
+def entered_scope(name):
+    with extend_scopes(name):
+        yield
+
+
+def named_call(fun, *, name=None):
+    """`fun` in a scope of its own, named `name` or as the function."""
+    return wraps(fun)(named_scope(fun_name(fun) if name is None else name)(fun))
+
+
+class KnownAtOnceTrace(Trace):
+    """Evaluates what only needs known values, and leaves all else to the parent."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent):
+        super().__init__(parent.name)
+        self.parent = parent
+
+    def process_primitive(self, primitive, args, params):
+        known = not any(isinstance(x, Tracer) for x in args)
+        with set_current_trace(eval_trace if known else self.parent) as trace:
+            return trace.process_primitive(primitive, args, params)
+
+
+def ensure_compile_time_eval():
+    """`with ensure_compile_time_eval():` known values are computed with at once, though under jit."""
+    return set_current_trace(KnownAtOnceTrace(get_current_trace()))

@@ -12,20 +12,22 @@ from weakref import WeakKeyDictionary
 from minijax.api import ShapeDtypeStruct, check_callable
 from minijax.array import Array, as_array
 from minijax.avals import typeof
-from minijax.config import config, disable_jit
+from minijax.compile_logs import explain_miss, log_step, timed
+from minijax.config import config, debug_infs, debug_nans, disable_jit, explain_cache_misses
 from minijax.core import Tracer, eval_trace, get_current_trace, rules_epoch
 from minijax.flatten import FlatFunction, as_index_tuple, fun_name, positional_names, signature_of
-from minijax.higher_order.jit import bind_jit, executable_of
+from minijax.higher_order.jit import bind_jit, executable_of, find_wrong_number
 from minijax.higher_order.programs import memos
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import ClosedJaxpr, convert_constvars_jaxpr, eval_jaxpr
 from minijax.tree_code import builder, reader
-from minijax.tree_util import tree_flatten, tree_structure, tree_unflatten
+from minijax.tree_util import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 __all__ = [
-    "static_positions", "check_static", "static_key", "tagged", "Program", "LEAF_TREE",
-    "plain_tree", "ArgumentReader", "leaf_key", "programs_of", "JitFunction", "buffers_of",
-    "BoundJit", "jit", "clear_caches", "Traced", "Lowered", "Compiled", "check_arguments",
+    "static_positions", "check_static", "static_key", "tagged", "Program", "CheckedProgram",
+    "LEAF_TREE", "plain_tree", "ArgumentReader", "leaf_key", "programs_of", "JitFunction",
+    "buffers_of", "BoundJit", "jit", "clear_caches", "Traced", "Lowered", "Compiled",
+    "check_arguments",
 ]
 
 
@@ -101,17 +103,35 @@ class Program:
     def run(self, buffers):
         """The results, put together, on NumPy buffers of Arrays, no trace being active."""
         if self.executable is None:
-            self.executable = executable_of(self.jaxpr)
+            self.executable = self.compile()
         outs = self.executable(*self.const_values, *buffers)
         if self.out_tree is LEAF_TREE:
             return Array(outs[0], self.weak[0])
         return self.build([Array(out, weak) for out, weak in zip(outs, self.weak)])
+
+    def compile(self):
+        types = tuple(self.jaxpr.in_avals[len(self.consts):])
+        log_step("Compiling jit(%s) with shapes and types %s", self.name, types)
+        with timed(f"compilation of jit({self.name})"):
+            return executable_of(self.jaxpr)
 
     def bind(self, leaves):
         """The program as one equation, or as its equations if it is inline."""
         if self.inline:
             return eval_jaxpr(self.jaxpr, [], *self.consts, *leaves)
         return bind_jit(self.jaxpr, self.consts, leaves, self.name, self.inline)
+
+
+class CheckedProgram(Program):
+    """A program traced while `debug_nans` or `debug_infs` is on: it looks at its results."""
+
+    __slots__ = ()
+
+    def run(self, buffers):
+        out = super().run(buffers)
+        given = zip([*self.const_values, *buffers], self.jaxpr.in_avals)
+        find_wrong_number(self.jaxpr, [Array(b, a.weak_type) for b, a in given], tree_leaves(out))
+        return out
 
 
 LEAF_TREE = tree_structure(0)
@@ -199,6 +219,8 @@ class JitFunction:
             key = (in_tree, *key[1:])
             program = self.programs.get(key)
         if program is None:
+            if explain_cache_misses.value:
+                explain_miss(self.fun, self.programs, key, in_tree, self.dynamic_names())
             program = self.programs[key] = self.trace_program(call, in_tree, leaves)
             self.flatten.expect(in_tree)
         return program, leaves
@@ -226,13 +248,18 @@ class JitFunction:
         flat = FlatFunction(call, in_tree, with_kwargs=True)
         avals = [x.aval if isinstance(x, ShapeDtypeStruct) else typeof(x) for x in leaves]
         try:
-            jaxpr, consts = trace_to_jaxpr(flat, avals, name)
+            with timed(f"tracing {name} for jit"):
+                jaxpr, consts = trace_to_jaxpr(flat, avals, name)
         except RecursionError as error:
             raise RecursionError(f"tracing {name} did not end: does it call itself without a Python-"
                                  "level condition that stops it? Both branches of lax.cond are "
                                  "traced") from error
-        return Program(convert_constvars_jaxpr(jaxpr), consts, flat.out_tree, name, self.donate,
-                       self.inline)
+        kind = CheckedProgram if debug_nans.value or debug_infs.value else Program
+        return kind(convert_constvars_jaxpr(jaxpr), consts, flat.out_tree, name, self.donate,
+                    self.inline)
+
+    def dynamic_names(self):
+        return [name for i, name in enumerate(positional_names(self.fun)) if i not in self.static_nums]
 
     def __get__(self, instance, owner=None):
         # Jitted methods: bind self as the first argument, as functions do.
@@ -358,7 +385,7 @@ class Compiled:
 
     def __init__(self, program):
         self.program = program
-        self.executable = executable_of(program.jaxpr)
+        self.executable = program.compile()
 
     def __call__(self, *args, **kwargs):
         leaves = [as_array(x) for x in tree_flatten((args, kwargs))[0]]

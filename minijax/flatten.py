@@ -48,15 +48,17 @@ class FlatFunctionWithAux(FlatFunction):
             raise TypeError("with has_aux=True the function must return a pair (output, aux), got "
                             f"{type(pair).__name__}")
         outs, self.out_tree = tree_flatten(pair[0])
-        self.aux_leaves, self.aux_tree = tree_flatten(pair[1])
+        leaves, self.aux_tree = tree_flatten(pair[1])
         # Only tracers have to be freed of this trace; aux may hold anything else, such as strings.
-        return [*outs, *[x for x in self.aux_leaves if isinstance(x, Tracer)]]
+        self.is_traced = [isinstance(x, Tracer) for x in leaves]
+        self.aux_leaves = [None if traced else x for x, traced in zip(leaves, self.is_traced)]
+        return [*outs, *[x for x, traced in zip(leaves, self.is_traced) if traced]]
 
     def aux_of(self, outs):
         """aux, its tracers replaced by what the transformation made of them."""
         freed = iter(outs[self.out_tree.num_leaves:])
-        return tree_unflatten(self.aux_tree, [next(freed) if isinstance(x, Tracer) else x
-                                              for x in self.aux_leaves])
+        return tree_unflatten(self.aux_tree, [next(freed) if traced else x for x, traced
+                                              in zip(self.aux_leaves, self.is_traced)])
 
 
 # --- Argument positions ---------------------------------------------------------------------------

@@ -491,7 +491,7 @@ class While:
 class Branch:
     """Runs one of the programs `branches`, which all fill `outputs`.
 
-    `index` holds its number; the last one runs for every number that no other has.
+    `index` holds its number; too small a number means the first, too large a one the last.
     """
 
     __slots__ = ("index", "branches", "outputs", "eqn")

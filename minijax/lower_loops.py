@@ -6,14 +6,17 @@ while and cond become the steps Loop, While and Branch, whose bodies are the low
 that a scan goes through are read where they are, and results are stored where they stay.
 """
 
+from math import prod
+
 from minijax.loop_ir import (
-    Axis, Branch, Buffer, Const, Load, Loop, LoweringContext, Store, While, ZERO, axis_index,
-    body_of, buffers_written, library_step, read,
+    Axis, Branch, Buffer, Const, Load, Loop, LoweringContext, Reduce, Store, While, ZERO,
+    axis_index, body_of, buffers_written, convert, flat_index, lanes_for, library_step, op, read,
+    reduce_in_register, row_major,
 )
 
 __all__ = [
     "lower_scan", "add_loop", "part_of", "store_all", "seen_by_body", "carries_of", "lower_while",
-    "lower_cond",
+    "any_of", "advance", "lower_cond", "MAX_PRODUCT", "lower_product", "add_up_rows", "ProductAxes",
 ]
 
 
@@ -112,13 +115,44 @@ def lower_while(ctx, *values, cond_nconsts, cond_jaxpr, body_nconsts, body_jaxpr
     body_consts, starts = rest[:body_nconsts], rest[body_nconsts:]
     now = seen_by_body(ctx, body_jaxpr.jaxpr, body_nconsts, starts)
     condition, body = LoweringContext(ctx), LoweringContext(ctx)
-    flag, = condition.lower_closed(cond_jaxpr, [*cond_consts, *now])
-    flag = condition.as_buffer(flag)
+    holds, = condition.lower_closed(cond_jaxpr, [*cond_consts, *now])
     results = body.lower_closed(body_jaxpr, [*body_consts, *now])
+    if cond_jaxpr.out_avals[0].ndim:
+        holds = any_of(condition, holds)
+        again, = body.lower_closed(cond_jaxpr, [*cond_consts, *now])
+        results = [advance(body, again, old, new) for old, new in zip(now, results)]
+    flag = condition.as_buffer(holds)
     carries = carries_of(ctx, body, starts, now, results)
     following = [f for _, _, f in carries]
     ctx.emit(While(condition.program([flag]), body.program(following), carries, ctx.number))
     return now
+
+
+# With a condition for each example of a batch, the loop goes on while any of them holds, and a turn is
+# a turn for those examples only. The axes of the condition are the first axes of every carry.
+
+def any_of(ctx, holds):
+    if not holds.size:
+        return Const(False, bool)
+    out = Buffer((), holds.dtype)
+    axis = Axis(holds.size)
+    load = Load(holds, axis_index(axis))
+    found = Reduce("or", [axis], [load], load, lanes_for([axis]))
+    ctx.nest([], [found, Store(out, ZERO, found)])
+    return out
+
+
+def advance(ctx, holds, old, new):
+    """The new carry for the examples whose condition holds, the old one for others."""
+    if old is new:
+        return new
+    out = Buffer(old.shape, old.dtype)
+    axis = Axis(out.size)
+    place = axis_index(axis)
+    condition = Load(holds, place // max(1, out.size // max(1, holds.size)))
+    ctx.nest([axis], body_of([Store(out, place, op("select", condition, read(new, place),
+                                                   read(old, place)))]))
+    return out
 
 
 # --- cond -----------------------------------------------------------------------------------------
@@ -138,3 +172,84 @@ def lower_cond(ctx, index, *values, branches, **params):
         programs.append(body.program(outs))
     ctx.emit(Branch(index, programs, outs, ctx.number))
     return outs
+
+
+# --- Products in loops ----------------------------------------------------------------------------
+
+# At the top of a program a product is a call of BLAS. In a loop it would take the loop out of machine
+# code, and small products don't need BLAS. This many multiplications are thought to be worth it.
+MAX_PRODUCT = 2 ** 19
+
+
+def lower_product(ctx, lhs, rhs, dimension_numbers):
+    """A nest for a product inside a loop; None if that is not the better way."""
+    out, = ctx.avals_out
+    is_ours = ctx.is_native() and isinstance(lhs, Buffer) and isinstance(rhs, Buffer)
+    if ctx.outer is None or not is_ours or out.dtype == bool:
+        return None
+    axes = ProductAxes(lhs.shape, rhs.shape, dimension_numbers)
+    if prod(a.size for a in axes.all()) > MAX_PRODUCT:
+        return None
+    out, free = ctx.result(), [*axes.batch, *axes.lhs_free, *axes.rhs_free]
+    if not axes.sums or any(a.size == 0 for a in axes.sums) or axes.runs_along_sum():
+        term = axes.term(lhs, rhs, out.dtype)
+        if axes.sums:
+            reduce_in_register(ctx, "add", out, free, axes.sums, term)
+        else:
+            ctx.nest(free, body_of([Store(out, row_major(free), term)]))
+        return out
+    return add_up_rows(ctx, out, lhs, rhs, axes, free)
+
+
+def add_up_rows(ctx, out, lhs, rhs, axes, free):
+    """out[m, :] += lhs[m, k] · rhs[k, :], some k at a time so that a result is stored less often."""
+    *sums, last = axes.sums
+    some = Axis(max(c for c in range(1, 9) if last.size % c == 0))
+    rest = Axis(last.size // some.size)
+    term = axes.term(lhs, rhs, out.dtype, {last: axis_index(rest) * some.size + axis_index(some)})
+    total = Reduce("add", [some], body_of([term]), term, 1)
+    place, inner = row_major(free), axes.row()
+    if not sums and rest.size == 1:
+        ctx.nest(free, [total, Store(out, place, total)])
+        return out
+    start = [Axis(a.size) for a in free]
+    zero = Const(0, out.dtype)
+    ctx.nest(start, [zero, Store(out, row_major(start), zero)])
+    loops = [*(a for a in free if a is not inner), *sums, rest, inner]
+    ctx.nest(loops, [total, Store(out, place, total, combine="add")])
+    return out
+
+
+class ProductAxes:
+    """The loops of a product: batch, free axes of each operand, and those that are summed over."""
+
+    def __init__(self, lhs_shape, rhs_shape, dimension_numbers):
+        (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = dimension_numbers
+        self.lhs, self.rhs = [Axis(n) for n in lhs_shape], [Axis(n) for n in rhs_shape]
+        for i, j in zip((*lhs_sum, *lhs_batch), (*rhs_sum, *rhs_batch)):
+            self.rhs[j] = self.lhs[i]
+        self.batch, self.sums = [self.lhs[i] for i in lhs_batch], [self.lhs[i] for i in lhs_sum]
+        self.lhs_free = [a for a in self.lhs if a not in self.rhs]
+        self.rhs_free = [a for a in self.rhs if a not in self.lhs]
+
+    def all(self):
+        return dict.fromkeys([*self.lhs, *self.rhs])
+
+    def row(self):
+        """The loop along neighbours in memory of an operand, if it is not summed over."""
+        for axes in (self.rhs, self.lhs):
+            long = [a for a in axes if a.size != 1]
+            if long and long[-1] not in self.sums and long[-1] not in self.batch:
+                return long[-1]
+        return None
+
+    def runs_along_sum(self):
+        return self.row() is None
+
+    def term(self, lhs, rhs, dtype, values={}):
+        """The node of a product of two elements."""
+        factors = []
+        for operand, axes in ((lhs, self.lhs), (rhs, self.rhs)):
+            place = flat_index([values.get(a, axis_index(a)) for a in axes], operand.shape)
+            factors.append(convert(read(operand, place), dtype))
+        return op("mul", *factors)

@@ -13,8 +13,10 @@ from minijax.avals import ShapedArray
 from minijax.compiler import blocks, compile_jaxpr, rows
 from minijax.compiler.check_ir import check_program
 from minijax.compiler.fuse import FUSION_PASSES, fuse
+from minijax.compiler.simplify import exact_identities, fold_constants
 from minijax.compiler.passes import common_subexpressions, dead_code, inline_calls, lower
 from minijax.interpreters.staging import trace_to_closed_jaxpr
+from minijax.jaxpr import eval_jaxpr
 from minijax.loop_ir import Loop, Nest, Reduce, all_nodes
 
 # Passes that change the order in which sums are taken.
@@ -204,3 +206,81 @@ def test_cuts_are_the_same_everywhere():
     f = minijax.jit(lambda x: jnp.sum(x * x))
     got = [np.asarray(f(x)).tobytes() for _ in range(3)]
     assert len({*got, np.asarray(run(fuse(lowered(lambda x: jnp.sum(x * x), x)[0]), [x])[0]).tobytes()}) == 1
+
+
+# --- Passes from jaxpr to jaxpr ------------------------------------------------------------------
+
+def simplified(function, *arrays):
+    closed = trace_to_closed_jaxpr(lambda *xs: [function(*xs)],
+                                   [ShapedArray(np.shape(a), np.asarray(a).dtype) for a in arrays])
+    return dead_code(exact_identities(fold_constants(inline_calls(closed))))
+
+
+def names_of(closed):
+    return [e.primitive.name for e in closed.jaxpr.eqns]
+
+
+AWKWARD = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3e38], np.float32)
+
+# A function of a vector, and the equations that are left of it.
+IDENTITIES = {
+    "times one": (lambda x: x * 1.0, []),
+    "one times": (lambda x: 1 * x, []),
+    "by one": (lambda x: x / 1.0, []),
+    "minus nothing": (lambda x: x - 0.0, []),
+    "plus nothing, but -0.0 + 0.0 is 0.0": (lambda x: x + 0.0, ["add"]),
+    "plus -0.0": (lambda x: x + -0.0, []),
+    "minus -0.0, where -0.0 - -0.0 is 0.0": (lambda x: x - -0.0, ["sub"]),
+    "times zero, which keeps NaN": (lambda x: x * 0.0, ["mul"]),
+    "x - x, which is NaN at infinity": (lambda x: x - x, ["sub"]),
+    "twice negative": (lambda x: -(-x), []),
+    "four times negative": (lambda x: -(-(-(-x) * 1.0)), []),
+    "by four": (lambda x: x / 4.0, ["mul"]),
+    "by three": (lambda x: x / 3.0, ["div"]),
+    "one by": (lambda x: 1.0 / x, ["div"]),
+    "reversed twice": (lambda x: jnp.flip(jnp.flip(x)), []),
+    "reshaped back": (lambda x: jnp.reshape(jnp.reshape(x, (2, 5)), (10,)), []),
+    "transposed back": (lambda x: jnp.transpose(jnp.transpose(x.reshape(2, 5))).reshape(10), []),
+    "constants": (lambda x: x + (jnp.float32(2) * 3 + jnp.sqrt(jnp.float32(4))), ["add"]),
+    "an array of ones": (lambda x: x * jnp.ones(10, jnp.float32), []),
+    "half an array of ones": (lambda x: x * (jnp.ones(10, jnp.float32) / 2), ["broadcast_in_dim", "mul"]),
+    "to the first": (lambda x: x ** 1, []),
+    "equal cases": (lambda x: jnp.where(x > 0, x, x), []),
+    "is it NaN": (lambda x: jnp.where(jnp.isnan(x), 1.0, x), None),
+}
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_identities_are_exact(name):
+    function, left = IDENTITIES[name]
+    closed = simplified(function, AWKWARD)
+    if left is not None:
+        assert names_of(closed) == left
+    with np.errstate(all="ignore"):
+        want = np.asarray(function(jnp.asarray(AWKWARD)))
+        got, = closed.jaxpr.eqns and eval_jaxpr(closed.jaxpr, closed.consts, jnp.asarray(AWKWARD)) \
+            or [jnp.asarray(AWKWARD)]
+    bits = lambda x: np.where(np.isnan(x), np.float32(np.nan), x).tobytes()
+    assert bits(np.asarray(got)) == bits(want)
+
+
+def test_integers_lose_their_zeros():
+    assert names_of(simplified(lambda x: (x + 0) * 1 - 0, np.arange(3, dtype=np.int32))) == []
+
+
+def test_complex_numbers_are_left_alone():
+    """(inf + 0j) * 1 has a NaN in it."""
+    assert names_of(simplified(lambda x: x * 1.0, np.array([1j, 2], np.complex64))) == ["mul"]
+
+
+def test_programs_inside_equations_are_simplified():
+    def f(x):
+        return minijax.jit(lambda y: y * 1.0 + minijax.lax.scan(lambda c, _: (-(-c) * 1.0, None), y, None, 3)[0])(x)
+    closed = simplified(f, np.float32(1))
+    scan, = [e for e in closed.jaxpr.eqns if e.primitive.name == "scan"]
+    assert scan.params["jaxpr"].jaxpr.eqns == []
+
+
+def test_a_gradient_loses_its_ones():
+    f = minijax.grad(lambda x: jnp.sum(jnp.sin(x)))
+    assert names_of(simplified(f, AWKWARD)) == ["cos"]

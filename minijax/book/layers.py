@@ -20,13 +20,13 @@ class Layer(NamedTuple):
 
 
 LAYERS = (
-    Layer("foundations", ("config", "errors", "dtypes", "avals", "array"),
+    Layer("foundations", ("config", "errors", "dtypes", "wrong_numbers", "avals", "array"),
           "options, error types, dtypes and promotion, the Array",
           "jax/_src/config.py, dtypes.py, array.py"),
     Layer("trees", ("tree_util", "tree_code", "tree"),
           "nested data as a flat list and a recipe",
           "jax/_src/tree_util.py"),
-    Layer("core", ("core",),
+    Layer("core", ("core", "leaks"),
           "Primitive, Trace, Tracer: who interprets an operation",
           "jax/_src/core.py"),
     Layer("programs", ("jaxpr", "loop_ir", "lower_loops"),
@@ -44,7 +44,8 @@ LAYERS = (
     Layer("higher_order", ("higher_order.*",),
           "programs inside programs: jit, cond, while, scan",
           "jax/_src/pjit.py, lax/control_flow/"),
-    Layer("api", ("flatten", "api", "debugging", "dispatch", "control_flow"),
+    Layer("api", ("flatten", "api", "debugging", "compile_logs", "dispatch", "control_flow",
+                  "custom_derivatives", "custom_batching", "ad_checkpoint"),
           "jit, grad, vmap, … with argnums, axes and pytrees",
           "jax/_src/api.py"),
     Layer("front", ("lax", "numpy.*", "nn", "checkers", "debug", "experimental.*", "__init__", "book.*"),

@@ -19,11 +19,11 @@ from minijax.compiler.in_place import update_in_place
 from minijax.compiler.ir_text import program_text
 from minijax.compiler.native import assembly_text, llvm_text, native_functions
 from minijax.compiler.passes import common_subexpressions, dead_code, inline_calls, lower
-from minijax.compiler.plan import MainWriter, Plan
+from minijax.compiler.plan import NativeMainWriter, Plan
 from minijax.compiler.pool import share
 from minijax.compiler.render_python import render
+from minijax.compiler.simplify import exact_identities, fold_constants
 from minijax.jaxpr import ClosedJaxpr
-from minijax.loop_ir import programs_in
 
 __all__ = [
     "PASSES", "run_passes", "RENDERERS", "kernel_compiler", "with_globals", "load_source",
@@ -34,8 +34,9 @@ __all__ = [
 
 # --- The list of passes ---------------------------------------------------------------------------
 
-# jaxpr -> jaxpr three times, then loop IR three times; the last is what is compiled.
-PASSES = (inline_calls, dead_code, common_subexpressions, lower, fuse, update_in_place)
+# jaxpr -> jaxpr five times, then loop IR three times; the last is what is compiled.
+PASSES = (inline_calls, dead_code, fold_constants, exact_identities, common_subexpressions, lower,
+          fuse, update_in_place)
 
 
 def run_passes(closed):
@@ -49,6 +50,7 @@ def run_passes(closed):
 # --- Kernels --------------------------------------------------------------------------------------
 
 RENDERERS = ("llvm", "python", "plain")      # LLVM, Numba on the Python source, that source as it is
+
 
 def kernel_compiler(rendered):
     """The decorator `kernel` of a generated module: compile by Numba, equal functions once."""
@@ -97,8 +99,8 @@ def load_rendered(rendered, name, renderer):
 
 def load_native(plan, name):
     """(main, the library functions that it calls) of machine code."""
-    writer = MainWriter(plan)
-    source = writer.source()
+    writer = NativeMainWriter(plan)
+    source = writer.main()
     functions = {**writer.functions, **native_functions(plan, source), "share": share}
     return load_source(source, name, functions), writer.functions
 
@@ -120,12 +122,11 @@ class Executable:
         if renderer not in RENDERERS:
             raise ValueError(f"renderer must be one of {', '.join(RENDERERS)}, got {renderer!r}")
         self.jaxpr, self.passes = closed, run_passes(closed)
-        self.optimised, self.program = self.passes["common_subexpressions"], self.passes["update_in_place"]
+        self.optimised = self.passes["common_subexpressions"]
+        self.program = self.passes["update_in_place"]
         self.consts = [constant_buffer(c) for c in self.optimised.consts]
         self.renderer = "plain" if jit_is_disabled() else renderer
         name = self.optimised.jaxpr.name or "program"
-        if self.renderer == "llvm" and any(map(programs_in, self.program.steps)):
-            self.renderer = "python"
         if self.renderer == "llvm":
             self.main, functions = load_native(Plan(self.program), name)
         else:
@@ -174,7 +175,7 @@ TEXTS = {
     "jaxpr": lambda exe: str(exe.jaxpr),
     "ir": Executable.ir_text,
     "python": lambda exe: exe.rendered.source,
-    "main": lambda exe: MainWriter(Plan(exe.program)).source(),
+    "main": lambda exe: NativeMainWriter(Plan(exe.program)).main(),
     "llvm": lambda exe: llvm_text(Plan(exe.program)),
     "asm": lambda exe: assembly_text(Plan(exe.program)),
 }

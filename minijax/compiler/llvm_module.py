@@ -8,8 +8,9 @@ the loops. So Python pays for a call what it pays for `abs`.
 
 from llvmlite import ir
 
+from minijax.compiler import render_loops  # adds loops and branches to what StepWriter writes
 from minijax.compiler.llvm_ops import (
-    BIT, INT64, NOT_CONTIGUOUS, data_of, entry_alloca, int64, memory_type,
+    BIT, INT64, NOT_CONTIGUOUS, data_of, entry_alloca, int64, load, memory_type,
 )
 from minijax.compiler.plan import WORTH_RELEASING
 from minijax.compiler.render_llvm import StepWriter
@@ -56,6 +57,8 @@ class ModuleWriter:
         memory.update((b, entry_alloca(builder, memory_type(b.dtype), b.size)) for b in own)
         writer = StepWriter(builder, memory)
         writer.part = function.args[-2:] if part.pieces else None
+        writer.axes.update((axis, load(builder, b.dtype, memory[b], int64(0)))
+                           for axis, b in part.turns.items())
         writer.write(part.steps)
         builder.ret_void()
         return function

@@ -65,7 +65,8 @@ def compile_plan(plan, parts, key, source):
 
 def may_be_saved(plan):
     """Programs that call back into Python stay in the process."""
-    return not any(isinstance(item, Call) and "callback" in item.name for item in plan.sequence)
+    return not any(isinstance(item, Call) and "callback" in item.name
+               for items in plan.sequences.values() for item in items)
 
 
 def effort(plan):

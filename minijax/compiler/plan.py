@@ -14,18 +14,21 @@ addresses. Between entries stand calls of libraries. `main` is generated Python:
 
 from math import prod
 
-from minijax.compiler.render_python import index_text
-from minijax.compiler.runtime import DTYPE_NAMES
+import numpy as np
+
+from minijax.compiler.dead_steps import has_calls
+from minijax.compiler.render_python import MainWriter, free_axes, index_text
 from minijax.loop_ir import (
-    AxisValue, Call, Const, InBounds, Load, Loop, Nest, Op, Reduce, Store, While, all_nodes,
+    AxisValue, Buffer, Call, Const, InBounds, Load, Loop, Nest, Op, Reduce, Store, While, all_nodes,
     buffer_of, buffers_read, buffers_written, dynamic_nodes, index_maps_of, programs_in,
 )
 
 __all__ = [
     "SHORT", "MAX_TURNS", "MAX_UNROLLED", "QUICK", "evaluations", "weight", "is_tiny", "is_long",
-    "work", "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory", "sequence_of",
-    "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES", "pieces_of", "SMALL", "MAX_STACK",
-    "Plan", "arrays_of", "bytes_of", "MainWriter", "PartText", "program_text", "WORTH_RELEASING",
+    "work", "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory", "sequences_of",
+    "count_entries", "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES", "pieces_of",
+    "SMALL", "MAX_STACK", "Plan", "arrays_of", "bytes_of", "NativeMainWriter", "PartText",
+    "program_text", "WORTH_RELEASING",
 ]
 
 
@@ -86,13 +89,15 @@ MAX_WEIGHT = 4000
 class Part:
     """Steps that become one function of addresses; `pieces`: ranges of the outermost loop, or None.
 
-    `buffers` are those that the steps use, `in_memory` those among them that need an address.
+    `buffers` are those that the steps use, `in_memory` those among them that need an address;
+    `turns`: for each loop that calls the function, the buffer with the number of its turn.
     """
 
-    def __init__(self, steps, pieces=None):
+    def __init__(self, steps, turns, pieces=None):
         self.steps, self.pieces = steps, pieces
-        self.buffers = used_buffers(steps)
-        self.in_memory = buffers_in_memory(steps)
+        self.turns = {axis: turns[axis] for axis in free_axes(steps)}
+        self.buffers = list(dict.fromkeys([*used_buffers(steps), *self.turns.values()]))
+        self.in_memory = buffers_in_memory(steps) | set(self.turns.values())
 
 
 class Entry:
@@ -128,46 +133,58 @@ def buffers_in_memory(steps):
     return found
 
 
-def sequence_of(steps):
-    """The program as a list of Calls and Entries."""
-    out, parts = [], []
+def sequences_of(program, turns, found):
+    """Adds to `found` the program, and those in its steps with calls, as lists of what runs them:
+
+    Calls, Entries, and steps with calls inside. `turns`: axis -> buffer for loops around.
+    """
+    out = found[program] = []
+    parts = []
 
     def close():
         if parts:
-            out.append(Entry(f"run_{len(out)}", parts[:]))
+            out.append(Entry(f"run_{count_entries(found)}", parts[:]))
             parts.clear()
 
-    for item in calls_and_parts(steps):
-        if isinstance(item, Call) or item.pieces:
+    for item in calls_and_parts(program.steps, turns):
+        if not isinstance(item, Part) or item.pieces:
             close()
-        if isinstance(item, Call):
-            out.append(item)
+        if isinstance(item, Part):
+            parts.append(item)
+            if item.pieces:
+                close()
             continue
-        parts.append(item)
-        if item.pieces:
-            close()
+        out.append(item)
+        if isinstance(item, Loop):
+            turns[item.axis] = Buffer((), np.dtype(np.int64))
+        for inner in programs_in(item):
+            sequences_of(inner, turns, found)
     close()
-    return out
+    return found
 
 
-def calls_and_parts(steps):
-    """Calls; long steps, each as a Part; short ones together, as many as fit into a Part."""
+def count_entries(sequences):
+    return sum(isinstance(item, Entry) for items in sequences.values() for item in items)
+
+
+def calls_and_parts(steps, turns):
+    """Steps with calls; long ones, each as a Part; short ones together, as many as fit into one."""
     short, size = [], 0
     for step in steps:
-        alone = isinstance(step, Call) or is_long(step)
+        alone = has_calls(step) or is_long(step)
         added = 0 if alone else weight(step.body) * (evaluations(step) if is_tiny(step) else 1)
         if short and (alone or size + added > MAX_WEIGHT):
-            yield Part(short)
+            yield Part(short, turns)
             short, size = [], 0
-        if isinstance(step, Call):
+        if has_calls(step):
             yield step
         elif alone:
-            yield Part([step], pieces_of(step))
+            yield Part([step], turns, pieces_of(step))
         else:
             short.append(step)
             size += added
     if short:
-        yield Part(short)
+        yield Part(short, turns)
 
 
 # --- Pieces for threads ---------------------------------------------------------------------------
@@ -206,10 +223,12 @@ class Plan:
     """
 
     def __init__(self, program):
-        self.program, self.sequence = program, sequence_of(program.steps)
-        self.entries = [item for item in self.sequence if isinstance(item, Entry)]
+        self.program, self.turns = program, {}
+        self.sequences = sequences_of(program, self.turns, {})
+        self.entries = [item for items in self.sequences.values() for item in items
+                        if isinstance(item, Entry)]
         self.parts = [part for entry in self.entries for part in entry.parts]
-        self.arrays = arrays_of(program)
+        self.arrays = arrays_of(program) | set(self.turns.values())
         self.users = self.users_of_buffers()
         self.registers, self.stack, self.offsets, self.size = set(), set(), {}, 0
         self.place()
@@ -262,12 +281,13 @@ class Plan:
 
 
 def arrays_of(program):
-    """The buffers that Python sees."""
+    """The buffers that Python sees: also all that is inside a loop that runs in Python."""
     found = {*program.inputs, *program.outputs}
     for step in program.steps:
         if isinstance(step, Call):
-            found.update(map(buffer_of, step.inputs))
-            found.update(step.outputs)
+            found.update([*map(buffer_of, step.inputs), *step.outputs])
+        elif has_calls(step):
+            found.update(used_buffers([step]))
     return found
 
 
@@ -277,59 +297,31 @@ def bytes_of(buffer):
 
 # --- The source of main ---------------------------------------------------------------------------
 
-class MainWriter:
-    """Writes `main`; `functions` are the library functions it calls, by their names there."""
+class NativeMainWriter(MainWriter):
+    """Writes `main` for a plan, whose entries are functions in machine code."""
 
     def __init__(self, plan):
-        self.plan, self.lines, self.functions = plan, [], {}
-        self.names = {}
+        super().__init__(plan.program)
+        self.plan, self.turns, self.names = plan, plan.turns, {}
         for b in plan.program.inputs:
             self.names.setdefault(b, f"a{len(self.names)}")
-        self.made = set(self.names)
-
-    def source(self):
-        program = self.plan.program
-        args = [self.names[b] for b in program.inputs]
-        if self.plan.size:
-            self.lines.append(f"    workspace = empty({self.plan.size}, u8)")
-        for item in self.plan.sequence:
-            self.call(item) if isinstance(item, Call) else self.entry(item)
-        self.make(program.outputs)
-        outs = ", ".join(map(self.name, program.outputs))
-        return "\n".join([f"def main({', '.join(args)}):", *self.lines, f"    return [{outs}]", ""])
+        if plan.size:
+            self.write(f"workspace = empty({plan.size}, u8)")
 
     def name(self, buffer):
         return self.names.setdefault(buffer, f"t{len(self.names)}")
 
-    def make(self, buffers):
-        for b in buffers:
-            if b not in self.made:
-                self.made.add(b)
-                self.lines.append(f"    {self.name(b)} = empty({b.shape}, {DTYPE_NAMES[b.dtype]})")
+    def steps(self, program):
+        for item in self.plan.sequences[program]:
+            self.entry(item) if isinstance(item, Entry) else self.step(item)
 
     def entry(self, entry):
-        self.make(entry.arrays)
+        self.allocate(entry.arrays)
         args = [*map(self.name, entry.arrays), *["workspace"] * entry.needs_workspace]
         call = f"{entry.name}({', '.join(args)})"
         if entry.pieces:
             call = f"share({entry.name}, {entry.pieces}, {', '.join(args)})"
-        self.lines.append(f"    {call}")
-
-    def call(self, step):
-        self.make(map(buffer_of, step.inputs))
-        name = "".join(c if c.isalnum() else "_" for c in step.name)
-        function = f"{name}_{len(self.functions)}"
-        self.functions[function] = step.function
-        ins = ", ".join(map(self.input, step.inputs))
-        outs = ", ".join(map(self.name, step.outputs))
-        target, wrap = (f"[{outs}]", "as_buffers") if step.many else (outs, "as_buffer")
-        self.lines.append(f"    {target} = {wrap}({function}({ins}))")
-        self.made.update(step.outputs)
-
-    def input(self, given):
-        if isinstance(given, tuple):
-            return f"{self.name(given[0])}.transpose{given[1]}"
-        return self.name(given)
+        self.write(call)
 
 
 # --- What makes two parts, or two programs, equal -------------------------------------------------
@@ -348,6 +340,8 @@ class PartText:
         for number, b in enumerate(self.part.buffers):
             self.numbers[b] = number
             self.lines.append(f"{b.dtype.str} {b.size} {self.home(b)}")
+        for axis, b in self.part.turns.items():
+            self.lines.append(f"turn {self.number(axis)} {self.number(b)}")
         self.lines.append(str(self.part.pieces is not None))
         self.steps(self.part.steps)
         return "\n".join(self.lines)

@@ -50,6 +50,7 @@ class StepWriter:
         self.registers = {}       # buffer -> {place: the number that is there}
         self.axes, self.values = {}, {}
         self.in_loop = self.is_short = False
+        self.around = 1           # how often the loops around a step run it
         self.part = None          # (begin, end): the turns of the outermost loop to do, if not all
 
     def write(self, steps):
@@ -70,7 +71,7 @@ class StepWriter:
         if is_tiny(nest):
             self.turn_by_turn(nest.axes, lambda: self.body(nest.body))
             return
-        self.is_short = evaluations(nest) < SHORT
+        self.is_short = evaluations(nest) * self.around < SHORT
         with self.inside_loop(buffers_written(nest)):
             if self.part:
                 with self.loop_over_part(nest.axes[0], *self.part), self.loops(nest.axes[1:]):
@@ -240,14 +241,20 @@ class StepWriter:
         """The innermost loop in pieces of as many elements as there are lanes."""
         *outer, inner = [a for a in node.axes if a.size != 1]
         self.axes.update((a, 0) for a in node.axes if a.size == 1)
-        builder, count = self.builder, node.lanes
-        with self.loops(outer), self.loop(int64(-(-inner.size // count))) as piece:
-            first = builder.mul(piece, int64(count))
-            left = builder.sub(int64(inner.size), first)
-            is_last = builder.icmp_signed("<", left, int64(count))
-            with self.loop(builder.select(is_last, left, int64(count))) as lane:
-                self.axes[inner] = builder.add(first, lane)
-                self.accumulate(node, lanes, lane)
+        pieces, rest = divmod(inner.size, node.lanes)
+        with self.loops(outer):
+            if pieces:
+                with self.loop(int64(pieces)) as piece:
+                    first = self.builder.mul(piece, int64(node.lanes))
+                    self.piece(node, inner, lanes, first, node.lanes)
+            if rest:
+                self.piece(node, inner, lanes, int64(pieces * node.lanes), rest)
+
+    def piece(self, node, inner, lanes, first, count):
+        # a loop of a known number of turns disappears: then accumulators are vector registers
+        with self.loop(int64(count)) as lane:
+            self.axes[inner] = self.builder.add(first, lane)
+            self.accumulate(node, lanes, lane)
 
     def accumulate(self, node, lanes, lane):
         self.body(node.body)

@@ -35,7 +35,7 @@ __all__ = [
     "convert_text", "literal", "RESERVED", "Namer", "KernelLines", "NodeWriter", "NestWriter",
     "KernelWriter", "nothing", "count_uses", "comment_text", "MAX_LOCAL", "memory_of",
     "local_buffers", "free_axes", "axes_in", "MAX_KERNEL_NODES", "Rendered", "render", "names_in",
-    "all_programs", "variables_read", "ModuleWriter", "groups", "count_nodes",
+    "all_programs", "variables_read", "MainWriter", "ModuleWriter", "groups", "count_nodes",
 ]
 
 
@@ -381,7 +381,7 @@ class KernelWriter(NestWriter):
         self.comment(step.eqn)
         *others, last = enumerate(step.branches)
         for k, program in others:
-            self.case(f"{'elif' if k else 'if'} {self.memory(step.index)}[0] == {k}:", program)
+            self.case(f"{'elif' if k else 'if'} {self.memory(step.index)}[0] < {k + 1}:", program)
         self.case("else:" if others else "if True:", last[1])
 
     def case(self, head, program):
@@ -513,13 +513,10 @@ MAX_KERNEL_NODES = 400
 
 
 class Rendered:
-    """Python source, and by name its kernels' structural texts and steps, and call steps' functions.
+    """Python source, and by name its kernels' structural texts and call steps' functions."""
 
-    kernels: name -> (steps, buffers, {axis of a loop around the kernel: buffer with its turn}).
-    """
-
-    def __init__(self, source, keys, kernels, functions):
-        self.source, self.keys, self.kernels, self.functions = source, keys, kernels, functions
+    def __init__(self, source, keys, functions):
+        self.source, self.keys, self.functions = source, keys, functions
 
 
 def render(program, jaxpr):
@@ -555,56 +552,31 @@ def variables_read(jaxpr):
     return {v for v in atoms if isinstance(v, Var)}
 
 
-class ModuleWriter:
-    def __init__(self, program, names, read):
-        self.program, self.names, self.read = program, names, read
-        self.namer = Namer(names)
-        self.texts, self.keys, self.kernels, self.functions = [], {}, {}, {}
-        self.main, self.depth = [], 1
-        self.eqns, self.turns = program.eqns, {}
+class MainWriter:
+    """Writes the lines of `main`. A subclass says how steps without calls become functions."""
+
+    def __init__(self, program):
+        self.program, self.lines, self.depth = program, [], 1
+        self.functions = {}       # library functions, by their names in main
+        self.turns = {}           # axis of a loop in main -> buffer with the number of the turn
         self.allocated = set(program.inputs)
 
-    def module(self):
-        args = [self.name(b) for b in self.program.inputs]
-        self.steps(self.program.steps)
+    def main(self):
+        args = ", ".join(map(self.name, self.program.inputs))
+        self.steps(self.program)
         self.allocate(self.program.outputs)
-        outs = ", ".join(self.name(b) for b in self.program.outputs)
-        main = [f"def main({', '.join(args)}):", *self.main, f"    return [{outs}]"]
-        texts = [*self.texts, "\n".join(main)]
-        source = "\n\n\n".join([self.imports(texts), *texts]) + "\n"
-        return Rendered(source, self.keys, self.kernels, self.functions)
+        outs = ", ".join(map(self.name, self.program.outputs))
+        return "\n".join([f"def main({args}):", *self.lines, f"    return [{outs}]"])
 
     def write(self, line):
-        self.main.append("    " * self.depth + line)
+        self.lines.append("    " * self.depth + line)
 
     def comment(self, eqn):
-        if eqn is not None:
-            self.write("# " + comment_text(self.eqns[eqn], self.names, self.read))
+        """Say which equation the next lines come from."""
 
-    def name(self, buffer):
-        return self.namer.give(buffer, self.namer.of_var(buffer.var, "t"))
-
-    def imports(self, texts):
-        words = set("".join(c if c.isalnum() or c == "_" else " " for t in texts for c in t
-                            ).split())
-        used = sorted(n for n in words & set(vars(runtime)) if n in RESERVED)
-        return ("from minijax.compiler.runtime import " + ", ".join(used)) if used else ""
-
-    def steps(self, steps):
-        write = {Call: self.call, Loop: self.loop, While: self.loop, Branch: self.branch}
-        for group in groups(steps):
-            write.get(type(group), self.kernel)(group)
-
-    def kernel(self, steps):
-        name = f"kernel_{len(self.texts)}"
-        writer = KernelWriter(steps, self.eqns, self.names, self.read)
-        turns = {axis: self.turns[axis] for axis in free_axes(steps)}
-        self.texts.append(writer.function(name, turns))
-        self.keys[name] = KernelWriter(steps, self.eqns).function("kernel", turns)
-        self.kernels[name] = steps, writer.buffers, turns
-        self.allocate(writer.buffers)
-        buffers = [*writer.buffers, *turns.values()]
-        self.write(f"{name}({', '.join(map(self.name, buffers))})")
+    def step(self, step):
+        write = {Call: self.call, Branch: self.branch, Loop: self.loop, While: self.loop}
+        write[type(step)](step)
 
     def allocate(self, buffers):
         for b in buffers:
@@ -615,7 +587,7 @@ class ModuleWriter:
     def call(self, step):
         self.allocate(map(buffer_of, step.inputs))
         name = "".join(c if c.isalnum() else "_" for c in step.name)
-        function = self.namer.unused(f"{name}_{len(self.functions)}")
+        function = f"{name}_{len(self.functions)}"
         self.functions[function] = step.function
         self.comment(step.eqn)
         outs = ", ".join(map(self.name, step.outputs))
@@ -640,39 +612,82 @@ class ModuleWriter:
             self.write(f"{self.name(now)} = {self.name(start)}")
             self.allocated.add(now)
         if isinstance(step, Loop):
-            turn = self.turns[step.axis] = Buffer((), np.dtype(np.int64))
-            number = self.namer.unused("i")
-            self.write(f"for {number} in range({step.axis.size}):")
-            self.inside(step.body, [f"{self.name(turn)} = turn({number})"], step.carries)
+            turn = self.turns.setdefault(step.axis, Buffer((), np.dtype(np.int64)))
+            self.write(f"for {self.name(turn)} in turns({step.axis.size}):")
+            self.allocated.add(turn)
+            self.inside(step.body, step.carries)
         else:
             flag = step.condition.outputs[0]
             self.write("while True:")
-            self.inside(step.condition, [], last=[f"if not {self.name(flag)}:", "    break"])
-            self.inside(step.body, [], step.carries)
+            self.inside(step.condition, last=[f"if not {self.name(flag)}:", "    break"])
+            self.inside(step.body, step.carries)
 
-    def inside(self, program, first=(), carries=(), last=()):
+    def inside(self, program, carries=(), last=()):
         """The indented lines of a program inside a step."""
-        around = self.allocated, self.eqns
-        self.allocated, self.eqns, self.depth = set(self.allocated), program.eqns, self.depth + 1
-        for line in first:
-            self.write(line)
-        self.steps(program.steps)
+        around, self.allocated, self.depth = self.allocated, set(self.allocated), self.depth + 1
+        self.steps(program)
         self.allocate(program.outputs)
         for _, now, following in carries:
             self.write(f"{self.name(now)} = {self.name(following)}")
-        for line in last:
+        for line in last if program.steps or last else ["pass"]:
             self.write(line)
-        (self.allocated, self.eqns), self.depth = around, self.depth - 1
+        self.allocated, self.depth = around, self.depth - 1
 
     def branch(self, step):
         self.allocate([step.index, *step.outputs])
         self.comment(step.eqn)
         *others, last = enumerate(step.branches)
         for k, program in others:
-            self.write(f"{'elif' if k else 'if'} {self.name(step.index)} == {k}:")
-            self.inside(program, ["pass"] * (not program.steps))
+            self.write(f"{'elif' if k else 'if'} {self.name(step.index)} < {k + 1}:")
+            self.inside(program)
         self.write("else:" if others else "if True:")
-        self.inside(last[1], ["pass"] * (not last[1].steps))
+        self.inside(last[1])
+
+
+class ModuleWriter(MainWriter):
+    """Writes a module: kernels with the loops of steps, and `main`."""
+
+    def __init__(self, program, names, read):
+        super().__init__(program)
+        self.names, self.read = names, read
+        self.namer = Namer(names)
+        self.texts, self.keys = [], {}
+        self.eqns = program.eqns
+
+    def module(self):
+        texts = [self.main()]
+        texts = [*self.texts, *texts]
+        source = "\n\n\n".join([self.imports(texts), *texts]) + "\n"
+        return Rendered(source, self.keys, self.functions)
+
+    def comment(self, eqn):
+        if eqn is not None:
+            self.write("# " + comment_text(self.eqns[eqn], self.names, self.read))
+
+    def name(self, buffer):
+        return self.namer.give(buffer, self.namer.of_var(buffer.var, "t"))
+
+    def imports(self, texts):
+        words = set("".join(c if c.isalnum() or c == "_" else " " for t in texts for c in t
+                            ).split())
+        used = sorted(n for n in words & set(vars(runtime)) if n in RESERVED)
+        return ("from minijax.compiler.runtime import " + ", ".join(used)) if used else ""
+
+    def steps(self, program):
+        around, self.eqns = self.eqns, program.eqns
+        for group in groups(program.steps):
+            self.kernel(group) if isinstance(group, list) else self.step(group)
+        self.eqns = around
+
+    def kernel(self, steps):
+        name = f"kernel_{len(self.texts)}"
+        writer = KernelWriter(steps, self.eqns, self.names, self.read)
+        turns = {axis: self.turns[axis] for axis in free_axes(steps)}
+        self.texts.append(writer.function(name, turns))
+        self.keys[name] = KernelWriter(steps, self.eqns).function("kernel", turns)
+        self.allocate(writer.buffers)
+        buffers = [*writer.buffers, *turns.values()]
+        self.write(f"{name}({', '.join(map(self.name, buffers))})")
 
 
 def groups(steps):

@@ -12,7 +12,7 @@ import numpy as np
 __all__ = [
     "inf", "nan", "bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64",
     "empty", "DTYPE_NAMES", "as_buffer", "as_buffers", "kernel", "load_if", "lanes", "local",
-    "turn", "fold", "fold_add", "fold_mul", "fold_max", "fold_min", "fold_and", "fold_or",
+    "turns", "fold", "fold_add", "fold_mul", "fold_max", "fold_min", "fold_and", "fold_or",
     "fold_xor", "to_integer", "to_i8", "to_i16", "to_i32", "to_i64", "to_u8", "to_u16", "to_u32",
     "to_u64", "to_bool", "clamp_index", "INTEGER_OF", "bitcast", "bits_i8", "bits_i16", "bits_i32",
     "bits_i64", "bits_u8", "bits_u16", "bits_u32", "bits_u64", "bits_f32", "bits_f64", "bits_bool",
@@ -72,9 +72,9 @@ def lanes(count, start):
 local = lanes                     # (count, zero): memory of a function's own
 
 
-def turn(number):
-    """The number of a loop's turn as an array, for the kernels that it calls."""
-    return np.array(number, np.int64)
+def turns(count):
+    """The numbers 0 … count - 1, each as an array, for a loop that calls kernels."""
+    return (np.array(number, np.int64) for number in range(count))
 
 
 def fold(combine):

@@ -21,7 +21,7 @@ from minijax.higher_order.programs import (
 )
 from minijax.interpreters.staging import JaxprTrace, trace_to_jaxpr
 from minijax.jaxpr import ClosedJaxpr, Var, eval_jaxpr, inner_effects
-from minijax.loop_ir import lower_call
+from minijax.lower_loops import lower_cond
 from minijax.primitives.elementwise import eq, select_n
 from minijax.rules import (
     Zero, batch_axis_first, bind, broadcast, full_like_aval, is_undefined_primal, is_zero,
@@ -257,4 +257,4 @@ def _cond_transpose(cts, index, *operands, branches):
     return [None, *merge(linear, in_cts, [None] * len(known))]
 
 
-lower_call(cond_p)
+cond_p.def_lowering(lower_cond)

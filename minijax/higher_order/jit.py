@@ -7,7 +7,7 @@ transformed program; so jit nests in every transformation and every transformati
 
 from minijax.array import Array
 from minijax.compiler import compile_jaxpr
-from minijax.config import disable_jit
+from minijax.config import debug_infs, debug_nans, disable_jit
 from minijax.core import Primitive, set_current_trace
 from minijax.higher_order.programs import (
     batch_jaxpr, jvp_jaxpr, memo_by_jaxpr, partial_eval_jaxpr, tracked, transpose_jaxpr,
@@ -15,8 +15,9 @@ from minijax.higher_order.programs import (
 from minijax.interpreters.staging import JaxprTrace
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, inner_effects
 from minijax.rules import Zero, is_undefined_primal, is_zero
+from minijax.wrong_numbers import refuse_wrong_numbers, wrong_number
 
-__all__ = ["jit_p", "bind_jit", "executable_of", "run"]
+__all__ = ["jit_p", "bind_jit", "executable_of", "find_wrong_number", "run"]
 
 
 # --- The primitive --------------------------------------------------------------------------------
@@ -42,7 +43,21 @@ def executable_of(jaxpr):
 def _jit_impl(*args, jaxpr, name, inline, donated_invars):
     if disable_jit.value:
         return eval_jaxpr(jaxpr.jaxpr, [], *args)
-    return run(jaxpr.jaxpr, args)
+    outs = run(jaxpr.jaxpr, args)
+    if debug_nans.touched or debug_infs.touched:
+        find_wrong_number(jaxpr.jaxpr, args, outs)
+    return outs
+
+
+def find_wrong_number(jaxpr, args, outs):
+    """If a compiled program returned a NaN that is not wanted: run it again, operation by operation.
+
+    The operation that makes it raises FloatingPointError; if none does, so does this.
+    """
+    arrays = [x._value for x in outs]
+    if wrong_number(arrays):
+        eval_jaxpr(jaxpr, [], *args)
+        refuse_wrong_numbers(f"jit({jaxpr.name}), though no single operation returns it", arrays)
 
 
 def run(jaxpr, arrays):

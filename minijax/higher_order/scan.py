@@ -19,7 +19,7 @@ from minijax.interpreters.partial_eval import PartialEvalTrace, split_jaxpr
 from minijax.interpreters.staging import JaxprTrace
 from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import ClosedJaxpr, Jaxpr, convert_constvars_jaxpr, eval_jaxpr, inner_effects
-from minijax.loop_ir import lower_call
+from minijax.lower_loops import lower_scan
 from minijax.rules import (
     UndefinedPrimal, Zero, add_tangents, instantiate_zeros, is_undefined_primal, is_zero,
     move_batch_axis, not_mapped,
@@ -349,4 +349,4 @@ def transpose_linear_part(cts, operands, params):
     return merge(flags, in_cts, [None] * flags.count(False))
 
 
-lower_call(scan_p)
+scan_p.def_lowering(lower_scan)

@@ -16,7 +16,7 @@ from minijax.higher_order.programs import (
 )
 from minijax.interpreters.staging import JaxprTrace
 from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, eval_jaxpr, inner_effects
-from minijax.loop_ir import lower_call
+from minijax.lower_loops import lower_while
 from minijax.rules import Zero, is_zero, move_batch_axis, not_mapped
 
 __all__ = [
@@ -186,4 +186,4 @@ def _while_partial_eval(trace, *args, cond_jaxpr, cond_nconsts, body_jaxpr, body
     return merge(unknown, tracked(unknown, later), known)
 
 
-lower_call(while_p)
+while_p.def_lowering(lower_while)

@@ -10,6 +10,7 @@ from minijax.core import (
     Trace, Tracer, check_alive, extend_axis_env, get_current_trace, name_of, rule_for,
     set_current_trace, unzip2,
 )
+from minijax.leaks import leak_checked
 from minijax.rules import AxisData, drop, move_batch_axis, not_mapped
 
 __all__ = ["BatchTracer", "BatchTrace", "batch_flat", "batch_to_dims", "to_dim", "axis_of"]
@@ -43,7 +44,8 @@ class BatchTrace(Trace):
         self.parent, self.axis = parent, axis
 
     def to_batch(self, x):
-        if isinstance(x, BatchTracer) and x._trace is self:
+        # A rule may run functions of this vmap in a trace of their own: the axis is the same object.
+        if isinstance(x, BatchTracer) and x._trace.axis is self.axis:
             return x.val, x.batch_dim
         check_alive(x)
         return x, not_mapped
@@ -54,7 +56,7 @@ class BatchTrace(Trace):
     def process_primitive(self, primitive, args, params):
         vals, dims = unzip2([self.to_batch(a) for a in args])
         with set_current_trace(self.parent):
-            if all(d is not_mapped for d in dims):
+            if all(d is not_mapped for d in dims) and not primitive.applies_functions:
                 return primitive.bind(*vals, **params)
             out, out_dims = rule_for(primitive, "batch")(self.axis, vals, dims, **params)
         if primitive.multiple_results:
@@ -66,6 +68,7 @@ class BatchTrace(Trace):
 
 # batch_flat : ([a] -> [b]) -> axis -> [batch a] -> [dim] -> ([batch b], [dim])
 
+@leak_checked
 def batch_flat(f, axis, vals, dims):
     """Results of f on a batch, and where the batch axis of each is (None: the same for all)."""
     trace = BatchTrace(get_current_trace(), axis, name_of(f))

@@ -10,6 +10,7 @@ from minijax.core import (
     Trace, Tracer, check_alive, get_current_trace, name_of, rule_for, set_current_trace, unzip2,
 )
 from minijax.dtypes import float0
+from minijax.leaks import leak_checked
 from minijax.rules import Zero, instantiate_zeros, is_zero
 
 __all__ = ["JVPTracer", "JVPTrace", "jvp_flat", "symbolic_if_float0", "jvp_instantiated"]
@@ -73,6 +74,7 @@ class JVPTrace(Trace):
 
 # jvp_flat : ([a] -> [b]) -> [a] -> [T a] -> ([b], [T b])
 
+@leak_checked         # finds tracers that got away, if asked to: see chapter 17
 def jvp_flat(f, primals, tangents):
     """Results and their tangents of f(*primals), a function that returns a list.
 

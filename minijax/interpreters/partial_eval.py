@@ -10,6 +10,7 @@ from minijax.core import get_current_trace, set_current_trace
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.staging import JaxprTrace
 from minijax.jaxpr import convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr
+from minijax.leaks import leak_checked
 from minijax.rules import Zero, is_zero
 
 __all__ = ["PartialEvalTrace", "linearize_flat", "apply_linear", "split_jaxpr"]
@@ -40,6 +41,7 @@ class PartialEvalTrace(JaxprTrace):
 
 # linearize_flat : ([a] -> [b]) -> [a] -> ([b], Jaxpr : [T a] -o [T b], consts)
 
+@leak_checked
 def linearize_flat(f, primals, name="<function>"):
     """Results of f(*primals) and the linear program from their tangents to those of the results.
 

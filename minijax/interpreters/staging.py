@@ -10,6 +10,7 @@ from minijax.avals import typeof
 from minijax.config import enable_checks
 from minijax.core import Trace, Tracer, check_alive, rule_for, set_current_trace, user_source
 from minijax.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr, is_literable
+from minijax.leaks import leak_checked
 
 __all__ = ["JaxprTracer", "JaxprTrace", "constant_value", "trace_to_jaxpr", "trace_to_closed_jaxpr"]
 
@@ -70,6 +71,7 @@ class JaxprTrace(Trace):
         return Literal(value if aval.weak_type else value._value[()], aval)
 
     def process_primitive(self, primitive, args, params):
+        args, params = primitive.to_record(args, params)
         atoms = [self.to_atom(a) for a in args]
         avals = rule_for(primitive, "abstract_eval")(*[a.aval for a in atoms], **params)
         return self.record(primitive, atoms, params, avals)
@@ -101,6 +103,7 @@ def constant_value(x):
 
 # trace_to_jaxpr : ([a] -> [b]) -> [aval] -> (Jaxpr, consts)
 
+@leak_checked
 def trace_to_jaxpr(f, in_avals, name="<function>"):
     """The program of f, a function that returns a list, on arguments of those avals.
 

@@ -17,6 +17,7 @@ from minijax import dtypes
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive
 from minijax.loop_ir import library_step
+from minijax.lower_loops import lower_product
 from minijax.primitives.elementwise import convert_element_type
 from minijax.primitives.structural import transpose
 from minijax.rules import def_checked_impl, defbilinear, not_mapped
@@ -217,6 +218,9 @@ def dot_general_batch(axis, vals, dims, *, dimension_numbers, **params):
 @dot_general_p.def_lowering
 def dot_general_lowering(ctx, lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
     out, = ctx.avals_out
+    nest = lower_product(ctx, lhs, rhs, dimension_numbers)
+    if nest is not None:
+        return nest
     dtypes_differ = lhs.dtype != out.dtype or rhs.dtype != out.dtype
     if out.dtype.kind != "f" or not ctx.is_native() or dtypes_differ:
         return library_step(ctx, lhs, rhs, dimension_numbers=dimension_numbers, precision=precision,

@@ -1,0 +1,192 @@
+# Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_compiler. In JAX: XLA's while and conditional thunks.
+
+Writes loops and branches of the loop IR as LLVM instructions. A whole loop, with all that is inside,
+is part of one function. Small carries lie on the stack, from where LLVM moves them into registers;
+the memory of large ones changes places after each turn.
+"""
+
+from contextlib import contextmanager
+
+from llvmlite import ir
+
+from minijax.compiler.llvm_ops import (
+    BIT, INT64, WIDE, convert, counted_loop, entry_alloca, int64, memory_type,
+)
+from minijax.compiler.plan import MAX_TURNS, used_buffers
+from minijax.compiler.render_llvm import STEP_WRITERS
+from minijax.loop_ir import Branch, Loop, While, buffers_read, buffers_written, programs_in
+
+__all__ = [
+    "loop", "while_loop", "branch", "changed_inside", "carries", "carry_of", "SmallCarry",
+    "InPlaceCarry", "LargeCarry",
+]
+
+
+# --- Loops ----------------------------------------------------------------------------------------
+
+def loop(writer, step):
+    with changed_inside(writer, step), carries(writer, step) as turn_of_carries:
+        with counted_loop(writer.builder, int64(step.axis.size)) as (turn, _):
+            writer.axes[step.axis] = 0 if step.axis.size == 1 else turn
+            writer.around *= step.axis.size
+            with turn_of_carries():
+                writer.write(step.body.steps)
+            writer.around //= step.axis.size
+
+
+def while_loop(writer, step):
+    builder = writer.builder
+    with changed_inside(writer, step), carries(writer, step) as turn_of_carries:
+        test, body, end = (builder.append_basic_block(name) for name in ("test", "turn", "end"))
+        builder.branch(test)
+        builder.position_at_end(test)
+        with turn_of_carries():
+            writer.write(step.condition.steps)
+            holds = writer.element(step.condition.outputs[0], 0)
+            builder.cbranch(holds, body, end)
+            builder.position_at_end(body)
+            writer.write(step.body.steps)
+        builder.branch(test)
+        builder.position_at_end(end)
+
+
+def branch(writer, step):
+    """A chain of tests; too small a number means the first program, too large a one the last."""
+    builder = writer.builder
+    number = convert(builder, writer.element(step.index, 0), step.index.dtype, WIDE)
+    end = builder.append_basic_block("end")
+    with changed_inside(writer, step):
+        *others, last = step.branches
+        for k, program in enumerate(others):
+            case, following = (builder.append_basic_block(name) for name in ("case", "other"))
+            builder.cbranch(builder.icmp_signed("<", number, int64(k + 1)), case, following)
+            builder.position_at_end(case)
+            writer.write(program.steps)
+            builder.branch(end)
+            builder.position_at_end(following)
+        writer.write(last.steps)
+        builder.branch(end)
+        builder.position_at_end(end)
+
+
+def changed_inside(writer, step):
+    """What the writer knows of buffers that change in a step holds no longer, inside and after."""
+    inside = [b for p in programs_in(step) for b in [*used_buffers(p.steps), *p.outputs]]
+    read_only = set(buffers_read(step)) - set(buffers_written(step))
+    return writer.inside_loop([b for b in inside if b not in read_only])
+
+
+# --- Carries --------------------------------------------------------------------------------------
+
+@contextmanager
+def carries(writer, step):
+    """Around a loop: give carries their first values, and write the last ones where they belong.
+
+    Yields a context manager to put around a turn.
+    """
+    memory = dict(writer.memory)
+    made = [carry_of(writer, *carry) for carry in step.carries]
+
+    @contextmanager
+    def one_turn():
+        for carry in made:
+            carry.begin_turn()
+        yield
+        for carry in made:
+            carry.end_turn()
+
+    yield one_turn
+    writer.memory = memory
+    for carry in made:
+        carry.finish()
+
+
+def carry_of(writer, start, now, following):
+    if now.size <= MAX_TURNS:
+        return SmallCarry(writer, start, now, following)
+    return (InPlaceCarry if following is now else LargeCarry)(writer, start, now, following)
+
+
+class SmallCarry:
+    """A carry in memory that LLVM can see all uses of, and so moves into registers."""
+
+    def __init__(self, writer, start, now, following):
+        self.writer, self.now, self.following = writer, now, following
+        self.result = writer.memory[now]
+        self.own = entry_alloca(writer.builder, memory_type(now.dtype), now.size)
+        self.copy(self.own, writer.memory[start])
+        writer.memory[now] = self.own
+
+    def copy(self, target, source):
+        """Element by element, without a loop."""
+        builder = self.writer.builder
+        for k in range(self.now.size):
+            value = builder.load(builder.gep(source, [int64(k)], inbounds=True))
+            builder.store(value, builder.gep(target, [int64(k)], inbounds=True))
+
+    def begin_turn(self):
+        pass
+
+    def end_turn(self):
+        if self.following is not self.now:
+            self.copy(self.own, self.writer.memory[self.following])
+
+    def finish(self):
+        self.copy(self.result, self.own)
+
+
+class InPlaceCarry:
+    """A carry that turns update where it is."""
+
+    def __init__(self, writer, start, now, following):
+        self.writer, self.now = writer, now
+        if start is not now:
+            self.copy(writer.memory[now], writer.memory[start])
+
+    def copy(self, target, source):
+        builder = self.writer.builder
+        pointer = ir.IntType(8).as_pointer()
+        size = int64(self.now.size * self.now.dtype.itemsize)
+        operands = [builder.bitcast(target, pointer), builder.bitcast(source, pointer), size]
+        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, INT64, BIT])
+        function = builder.module.declare_intrinsic("llvm.memmove", (pointer, pointer, INT64), kind)
+        builder.call(function, [*operands, ir.Constant(BIT, 0)])
+
+    def begin_turn(self):
+        pass
+
+    def end_turn(self):
+        pass
+
+    def finish(self):
+        pass
+
+
+class LargeCarry(InPlaceCarry):
+    """Two places for one carry: what a turn reads and what it fills. Then they change roles."""
+
+    def __init__(self, writer, start, now, following):
+        super().__init__(writer, start, now, following)
+        self.buffers = now, following
+        self.places = [writer.memory[b] for b in self.buffers]
+        self.slots = [entry_alloca(writer.builder, p.type, 1) for p in self.places]
+        for place, slot in zip(self.places, self.slots):
+            writer.builder.store(place, slot)
+
+    def begin_turn(self):
+        self.roles = [self.writer.builder.load(slot) for slot in self.slots]
+        self.writer.memory.update(zip(self.buffers, self.roles))
+
+    def end_turn(self):
+        for role, slot in zip(reversed(self.roles), self.slots):
+            self.writer.builder.store(role, slot)
+
+    def finish(self):
+        builder = self.writer.builder
+        result = builder.load(self.slots[0])
+        with builder.if_then(builder.icmp_unsigned("!=", result, self.places[0])):
+            self.copy(self.places[0], result)
+
+
+STEP_WRITERS.update({Loop: loop, While: while_loop, Branch: branch})

@@ -1,0 +1,307 @@
+"""Loops and branches inside the compiler: the same results from every renderer as from evaluation."""
+
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+from minijax import lax
+from minijax.avals import ShapedArray
+from minijax.compiler import compile_jaxpr
+from minijax.compiler.check_ir import LoopIRError, check_program
+from minijax.compiler.dead_steps import has_calls
+from minijax.compiler.executable import RENDERERS
+from minijax.loop_ir import (
+    Axis, Buffer, Const, Load, Loop, Nest, Op, Program, Store, While, ZERO,
+    axis_index, programs_in,
+)
+
+F32 = np.dtype(np.float32)
+
+
+def floats(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def all_steps(program):
+    for step in program.steps:
+        yield step
+        for inner in programs_in(step):
+            yield from all_steps(inner)
+
+
+def executable(f, *args, renderer="plain"):
+    closed = minijax.make_jaxpr(f)(*args)
+    return compile_jaxpr(closed, renderer=renderer)
+
+
+def check_all(f, *args, want=None, rtol=2e-6):
+    """Every renderer against loops in Python; the IR is legal after each pass."""
+    if want is None:
+        with minijax.disable_jit():
+            want = minijax.tree.leaves(f(*args))
+    for renderer in RENDERERS:
+        exe = executable(f, *args, renderer=renderer)
+        for name in ("lower", "fuse", "update_in_place"):
+            check_program(exe.passes[name])
+        leaves = [np.asarray(x) for x in minijax.tree.leaves(args)]
+        got = exe(*leaves)
+        assert len(got) == len(want)
+        for a, b in zip(got, want):
+            np.testing.assert_allclose(a, np.asarray(b), rtol=rtol, atol=1e-6, err_msg=renderer)
+    return exe
+
+
+# --- Programs -------------------------------------------------------------------------------------
+
+def test_cumulative_sum():
+    check_all(lambda x: lax.scan(lambda c, x: (c + x * x, c), 0.0, x), floats(5))
+
+
+def test_carries_and_rows_of_vectors_backwards():
+    def f(a, x):
+        return lax.scan(lambda c, x: ((c[1], jnp.sin(c[0]) + x), c[0] * 2), (a, a * 2), x,
+                        reverse=True)
+    check_all(f, floats(3), floats(4, 3))
+    check_all(f, floats(100), floats(4, 100))
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3, 4])
+def test_carries_that_change_places(turns):
+    check_all(lambda a, b: lax.fori_loop(0, turns, lambda i, c: (c[1], c[0]), (a, b)),
+              floats(), floats(seed=1))
+    check_all(lambda a, b: lax.fori_loop(0, turns, lambda i, c: (c[1], c[0]), (a, b)),
+              floats(90), floats(90, seed=1))
+
+
+@pytest.mark.parametrize("size", [1, 3, 70])
+def test_one_carry_twice(size):
+    check_all(lambda a: lax.fori_loop(0, 3, lambda i, c: (c[1] * 2, c[1] * 2, c[1]), (a, a, a)),
+              floats(size))
+
+
+def test_a_carry_passed_on_as_it_is_stays_where_it_is():
+    exe = check_all(lambda a, b: lax.scan(lambda c, x: ((c[0] + c[1] * x, c[1]), c[1]), (a, b),
+                                          jnp.arange(4.0)), floats(3), floats(3, seed=1))
+    loop, = [s for s in exe.passes["fuse"].steps if isinstance(s, Loop)]
+    assert len(loop.carries) == 1
+
+
+def test_integers_and_booleans():
+    check_all(lambda n: lax.while_loop(lambda c: c[0], lambda c: (c[1] < 10, c[1] + 1, ~c[0]),
+                                       (True, n, False)), np.int32(3))
+    check_all(lambda n: lax.while_loop(lambda n: n != 1, lambda n: jnp.where(n % 2 == 0, n // 2,
+                                                                             3 * n + 1), n),
+              np.int32(27))
+
+
+def test_no_turns():
+    check_all(lambda x: lax.scan(lambda c, x: (c + x, c), 1.0, x), floats(0), want=[1.0, []])
+    check_all(lambda x: lax.scan(lambda c, _: (c * 2, jnp.ones(3) * c[0]), x, None, length=0),
+              floats(2), want=[floats(2), np.zeros((0, 3))])
+    check_all(lambda x: lax.while_loop(lambda c: c < 0, lambda c: c + 1, x), np.float32(1))
+
+
+@pytest.mark.parametrize("unroll", [1, 2, 3, 5, 8, 9])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_unrolled(unroll, reverse):
+    check_all(lambda x: lax.scan(lambda c, x: (c * 0.5 + x, c - x), x[0], x, unroll=unroll,
+                                 reverse=reverse), floats(8, 2))
+
+
+def test_a_loop_in_a_branch_in_a_loop_in_a_loop():
+    def inner(c, x):
+        return lax.cond(x > c, lambda c: lax.fori_loop(0, 3, lambda i, c: c * 0.5 + i, c),
+                        lambda c: c - x, c), c
+
+    def outer(c, row):
+        c, ys = lax.scan(inner, c, row)
+        return c + 1, (ys.sum(), ys)
+
+    check_all(lambda x: lax.scan(outer, 0.0, x), floats(3, 5))
+
+
+def test_branches():
+    branches = [lambda x: (x + 1, x[0]), lambda x: (x * x, x[1]), lambda x: (-x, 0.0)]
+    for index in (-1, 0, 1, 2, 7):
+        check_all(lambda i, x: lax.switch(i, branches, x), np.int32(index), floats(3))
+
+
+def test_a_condition_for_each_example():
+    def halvings(x, y):
+        return lax.while_loop(lambda c: c[0] > 1, lambda c: (c[0] / 2, c[1] + y, c[2] + 1),
+                              (x, y, 0))
+    x, y = np.linspace(0, 900, 37, dtype=np.float32), floats(37, 2)
+    check_all(minijax.vmap(halvings), x, y)
+    check_all(minijax.vmap(minijax.vmap(halvings, (0, None)), (None, 0)), x, floats(2, 3))
+    check_all(minijax.vmap(halvings), x[:0], y[:0])
+
+
+def test_gradients_of_scans():
+    def f(x, w):
+        c, ys = lax.scan(lambda c, x: (jnp.tanh(w @ c + x), c.sum()), x[0], x)
+        return c.sum() + (ys * ys).sum()
+    check_all(minijax.grad(f, (0, 1)), floats(4, 3), floats(3, 3, seed=1))
+    check_all(minijax.vmap(minijax.grad(f), (0, None)), floats(2, 4, 3), floats(3, 3, seed=1))
+
+
+def test_library_calls_inside_make_a_loop_of_python():
+    def f(x):
+        return lax.scan(lambda c, x: (jnp.sort(c + x), c[::-1]), x[0], x)
+    exe = check_all(f, floats(3, 4))
+    assert "in turns(3):" in exe.as_text()
+
+    def g(x, i):
+        def body(c):
+            return c[0] + 1, lax.cond(c[0] % 2 == 0, jnp.sort, lambda a: -a * c[0], c[1])
+        return lax.while_loop(lambda c: c[0] < 5, body, (i, x))
+    check_all(g, floats(4), np.int32(0))
+
+
+# --- What is not computed -------------------------------------------------------------------------
+
+def test_a_million_turns_in_constant_memory():
+    def f(x):
+        c, _ = lax.scan(lambda c, _: (c * 0.5 + 1, jnp.ones(1000) * c), x, None, length=1_000_000)
+        return c
+    exe = executable(f, np.float32(3), renderer="llvm")
+    assert exe(np.float32(3))[0] == 2.0
+    buffers = [b for s in all_steps(exe.passes["fuse"]) for b in getattr(s, "carries", ())]
+    assert max(b.size for carry in buffers for b in carry) == 1
+
+
+def test_carries_that_only_feed_themselves_are_dropped():
+    def f(x, y):
+        c, _ = lax.scan(lambda c, _: ((c[0] * 0.5, jnp.sin(c[1]) + c[0]), None), (x, y), None,
+                        length=5)
+        return c[0]
+    exe = check_all(f, np.float32(3), floats(9))
+    loop, = [s for s in exe.passes["fuse"].steps if isinstance(s, Loop)]
+    assert len(loop.carries) == 1
+
+
+# --- Updates in place -----------------------------------------------------------------------------
+
+def copies(program, size):
+    return [s for s in all_steps(program) if isinstance(s, Nest) and s.count() == size]
+
+
+def test_an_array_filled_an_element_a_turn_is_not_copied():
+    def f(n):
+        def body(c):
+            i, a = c
+            return i + 1, a.at[i + 1].set(a[i] * 2 + i)
+        return lax.while_loop(lambda c: c[0] < n, body, (0, jnp.ones(200)))
+    exe = check_all(f, np.int32(50))
+    loop, = [s for s in exe.passes["update_in_place"].steps if isinstance(s, While)]
+    assert not copies(loop.body, 200)
+
+
+def test_no_update_in_place_while_the_old_value_is_needed():
+    def reads_old(i, c):
+        new = c.at[i].set(i * 2.0)
+        return new + c[i + 1]
+
+    def keeps_old(i, c):
+        return c[0].at[i].set(7.0), c[0]
+
+    def shifts(i, c):
+        return lax.dynamic_update_slice(c, c[:-1], (1,))
+
+    def twice(i, c):
+        return c.at[i].set(1.0).at[i + 1].add(c[i])
+
+    x = jnp.asarray(floats(100))
+    check_all(lambda x: lax.fori_loop(0, 5, reads_old, x), x)
+    check_all(lambda x: lax.fori_loop(0, 5, keeps_old, (x, x)), x)
+    check_all(lambda x: lax.fori_loop(0, 5, shifts, x), x)
+    check_all(lambda x: lax.fori_loop(0, 5, twice, x), x)
+
+
+def test_arguments_are_not_changed():
+    x = jnp.zeros(100)
+    y = minijax.jit(lambda x: lax.fori_loop(0, 9, lambda i, c: c.at[i].set(1.0), x))(x)
+    assert float(x.sum()) == 0 and float(y.sum()) == 9
+
+
+# --- The checker ----------------------------------------------------------------------------------
+
+def filling_loop(part=2, length=3):
+    """A loop of `length` turns that fills `part` elements a turn."""
+    x, y, turn, i = Buffer((6,), F32), Buffer((6,), F32), Axis(length), Axis(part)
+    load = Load(x, axis_index(turn) * part + axis_index(i))
+    body = Program([x], [Nest([i], [load, Store(y, load.index, load)])], [y], [])
+    return Program([x], [Loop(turn, body)], [y], [])
+
+
+def test_the_checker_counts_parts():
+    check_program(filling_loop())
+    with pytest.raises(LoopIRError, match="4 of 6 elements"):
+        check_program(filling_loop(length=2))
+    program = filling_loop()
+    program.steps.append(program.steps[0])
+    with pytest.raises(LoopIRError, match="second time"):
+        check_program(program)
+
+
+def adding_loop():
+    start, now, following = (Buffer((), F32) for _ in range(3))
+    load, one = Load(now, ZERO), Const(1, F32)
+    total = Op("add", (load, one), F32)
+    body = Program([now], [Nest([], [load, one, total, Store(following, ZERO, total)])],
+                   [following], [])
+    loop = Loop(Axis(4), body, [(start, now, following)])
+    return Program([start], [loop], [now], []), loop
+
+
+def test_the_checker_knows_carries():
+    program, loop = adding_loop()
+    check_program(program)
+    loop.body.steps.clear()
+    with pytest.raises(LoopIRError, match="end of a turn"):
+        check_program(program)
+    program, loop = adding_loop()
+    loop.carries *= 2
+    with pytest.raises(LoopIRError, match="two carries"):
+        check_program(program)
+    program, loop = adding_loop()
+    program.steps.append(loop)
+    with pytest.raises(LoopIRError, match="second time"):
+        check_program(program)
+
+
+def test_the_checker_wants_a_condition():
+    program, loop = adding_loop()
+    flag = Buffer((), F32)
+    zero = Const(0, F32)
+    condition = Program([], [Nest([], [zero, Store(flag, ZERO, zero)])], [flag], [])
+    program.steps = [While(condition, loop.body, loop.carries)]
+    with pytest.raises(LoopIRError, match="no single bool"):
+        check_program(program)
+
+
+def test_text_shows_loops():
+    exe = executable(lambda x: lax.fori_loop(0, 9, lambda i, c: c.at[i].set(1.0), x), floats(100))
+    text = exe.ir_text()
+    assert "loop i0<9:" in text or "loop while it holds:" in text
+    assert "carry" in text
+
+
+# --- Products in loops ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("lhs, rhs, numbers", [
+    ((3, 4), (4, 5), (((1,), (0,)), ((), ()))), ((4, 3), (4, 5), (((0,), (0,)), ((), ()))),
+    ((3, 4), (5, 4), (((1,), (1,)), ((), ()))), ((4, 3), (5, 4), (((0,), (1,)), ((), ()))),
+    ((30, 40), (40,), (((1,), (0,)), ((), ()))), ((40,), (40, 30), (((0,), (0,)), ((), ()))),
+    ((40, 30), (40,), (((0,), (0,)), ((), ()))), ((40,), (40,), (((0,), (0,)), ((), ()))),
+    ((2, 3, 40), (2, 40, 5), (((2,), (1,)), ((0,), (0,)))), ((3,), (4,), (((), ()), ((), ()))),
+    ((2, 17, 3, 4), (4, 17, 2, 5), (((1, 3), (1, 0)), ((0,), (2,)))),
+    ((3, 0), (0, 4), (((1,), (0,)), ((), ()))), ((1, 24), (24, 1), (((1,), (0,)), ((), ())))])
+def test_products_in_loops_are_nests(lhs, rhs, numbers):
+    def f(a, b):
+        return lax.fori_loop(0, 3, lambda i, c: c * 0.5 + lax.dot_general(a + c.sum(), b, numbers),
+                             jnp.zeros(lax.dot_general(a, b, numbers).shape))
+    exe = check_all(f, jnp.asarray(floats(*lhs)), jnp.asarray(floats(*rhs, seed=1)),
+                    rtol=1e-4)
+    loop, = [s for s in exe.passes["fuse"].steps if isinstance(s, Loop)]
+    assert not has_calls(loop)
