@@ -18,8 +18,8 @@ from minijax.config import (
 )
 
 __all__ = [
-    "is_enabled", "cache_folder", "private_folder", "key_of", "source_hash", "load", "save",
-    "write", "DEFAULT_LIMIT", "remove_oldest",
+    "is_enabled", "cache_folder", "private_folder", "key_of", "source_hash", "load", "checksum_of",
+    "save", "write", "DEFAULT_LIMIT", "remove_oldest",
 ]
 
 
