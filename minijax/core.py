@@ -389,7 +389,8 @@ class EvalTrace(Trace):
         if primitive.higher_order:
             outs = rule(*[eval_operand(primitive, a) for a in args], **params)
             if debug_nans.touched or debug_infs.touched:
-                refuse_wrong_numbers(primitive.name, [x._value for x in outs])
+                arrays = outs if primitive.multiple_results else [outs]
+                refuse_wrong_numbers(primitive.name, [x._value for x in arrays])
             return outs
         # One loop over the operands: this is the path of every eager operation.
         values, weak = [], "weak_type" in params

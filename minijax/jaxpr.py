@@ -105,6 +105,7 @@ class ClosedJaxpr:
         self.jaxpr, self.consts = jaxpr, list(consts)
 
     eqns = property(lambda self: self.jaxpr.eqns)
+    literals = property(lambda self: self.consts)
     effects = property(lambda self: self.jaxpr.effects)
     in_avals = property(lambda self: self.jaxpr.in_avals)
     out_avals = property(lambda self: self.jaxpr.out_avals)
