@@ -109,6 +109,7 @@ class Primitive(RuleSlots):
         self.multiple_results = multiple_results
         self.higher_order = higher_order     # contains programs: its impl gets and returns Arrays
         self.usual_params = {}               # parameters that printers leave out at these values
+        self.dce_rule = None                 # how to do less; see def_dce
         primitives[name] = self
 
     def bind(self, *args, **params):
@@ -118,6 +119,11 @@ class Primitive(RuleSlots):
     def effects_of(self, params):
         """The side effects of an application; a primitive with some overrides this."""
         return frozenset()
+
+    def def_dce(self, rule):
+        """rule(equation, which of its results are used) -> an equation that computes only those"""
+        self.dce_rule = rule
+        return rule
 
     def to_record(self, args, params):
         """Operands and parameters to write down; one that is given Python functions overrides this."""
