@@ -7,6 +7,7 @@ batching and program capture are traces. Which one is current is a thread-local 
 
 import contextvars
 import functools
+import itertools
 import os
 import sys
 import threading
@@ -28,9 +29,9 @@ __all__ = [
     "RULE_KINDS", "primitives", "rules_epoch", "bump_rules_epoch", "RuleSlots", "Primitive",
     "rule_for", "Trace", "get_current_trace", "ended_traces", "set_current_trace",
     "ConcreteWhenKnown", "raise_if_not_scalar", "concrete_or_error", "Tracer", "tracer_aval",
-    "SourceInfo", "user_source", "unzip2", "EvalTrace", "eval_trace", "wrap", "run_quietly",
-    "eval_operand", "weak_types_of_results", "predicted_weak_types", "weak_types", "check_alive",
-    "forget", "extend_axis_env", "get_axis_env", "extend_scopes", "name_of",
+    "SourceInfo", "user_source", "swap_source", "unzip2", "EvalTrace", "eval_trace", "wrap",
+    "run_quietly", "eval_operand", "weak_types_of_results", "predicted_weak_types", "weak_types",
+    "check_alive", "forget", "extend_axis_env", "get_axis_env", "extend_scopes", "name_of",
 ]
 
 
@@ -171,6 +172,7 @@ class Trace:
 class _ThreadState(threading.local):
     trace = None                  # None: evaluate
     axis_env = ()                 # (name, size) of each named axis in scope, innermost last
+    source = None                 # of the equation that is being run again
     scopes = ()                   # names given by named_scope, innermost last
 
     def __init__(self):
@@ -326,13 +328,21 @@ _PACKAGE = os.path.dirname(avals.__file__) + os.sep
 
 
 class SourceInfo:
-    """A place in the user's code: the frame's code object, the line, and the named scopes around."""
+    """A place in the user's code: code object, last instruction, and the named scopes around."""
 
-    __slots__ = ("code", "line", "scopes")
+    __slots__ = ("code", "lasti", "scopes")
 
-    def __init__(self, code, line, scopes=()):
-        self.code, self.line, self.scopes = code, line, scopes
+    def __init__(self, code, lasti, scopes=()):
+        self.code, self.lasti, self.scopes = code, lasti, scopes
 
+    @property
+    def position(self):
+        """(line, column), which cost too much to work out for every operation."""
+        positions = itertools.islice(self.code.co_positions(), self.lasti // 2, None)
+        line, _, column, _ = next(positions, (None,) * 4)
+        return line, column
+
+    line = property(lambda self: self.position[0])
     name_stack = property(lambda self: "/".join(self.scopes))
 
     def __str__(self):
@@ -341,11 +351,22 @@ class SourceInfo:
 
 
 def user_source():
-    """The innermost place in the call stack outside this package, or None."""
+    """The innermost place in the call stack outside this package, or None.
+
+    While a program is run again, it is the place that its equation came from.
+    """
+    if _thread.source is not None:
+        return _thread.source
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
-    return None if frame is None else SourceInfo(frame.f_code, frame.f_lineno, _thread.scopes)
+    return None if frame is None else SourceInfo(frame.f_code, frame.f_lasti, _thread.scopes)
+
+
+def swap_source(source):
+    """Make user_source() return `source`, or look at the stack if that is None; the one before."""
+    previous, _thread.source = _thread.source, source
+    return previous
 
 
 def unzip2(pairs):

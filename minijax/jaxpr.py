@@ -9,7 +9,7 @@ import numpy as np
 
 from minijax.array import Array
 from minijax.avals import typeof
-from minijax.core import Tracer, rule_for
+from minijax.core import Tracer, rule_for, swap_source
 
 __all__ = [
     "Var", "Literal", "is_literable", "JaxprEqn", "Jaxpr", "ClosedJaxpr", "jaxprs_in_params",
@@ -143,12 +143,17 @@ def eval_jaxpr(jaxpr, consts, *args):
     def read(atom):
         return atom.val if type(atom) is Literal else env[atom]
 
-    for eqn in jaxpr.eqns:
-        outs = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
-        if eqn.primitive.multiple_results:
-            env.update(zip(eqn.outvars, outs, strict=True))
-        else:
-            env[eqn.outvars[0]] = outs
+    source = swap_source(None)
+    try:
+        for eqn in jaxpr.eqns:
+            swap_source(eqn.source_info or source)      # its line, not that of this call
+            outs = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+            if eqn.primitive.multiple_results:
+                env.update(zip(eqn.outvars, outs, strict=True))
+            else:
+                env[eqn.outvars[0]] = outs
+    finally:
+        swap_source(source)
     return [read(atom) for atom in jaxpr.outvars]
 
 

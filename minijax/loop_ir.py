@@ -373,8 +373,9 @@ SAME, BOOL, OTHER = "same", "bool", "other"        # the dtype of the result
 
 OPS = {
     **dict.fromkeys(("neg abs sign not floor ceil trunc round_even round_away sqrt rsqrt cbrt exp "
-                     "exp2 expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh "
-                     "atanh erf erfc lgamma logistic popcount clz").split(), (1, SAME)),
+                     "exp2 expm1 log log1p log2 sin cos tan asin acos atan sinh cosh tanh asinh "
+                     "acosh atanh erf erfc erf_inv lgamma logistic popcount clz").split(),
+                    (1, SAME)),
     **dict.fromkeys(("add sub mul div rem max min pow atan2 and or xor shift_left "
                      "shift_right_logical shift_right_arithmetic nextafter").split(), (2, SAME)),
     **dict.fromkeys("eq ne lt le gt ge".split(), (2, BOOL)),

@@ -22,6 +22,11 @@ def jit_sample(f, *args):
     return args, dict(jaxpr=program(f, *args), name=f.__name__, inline=False, donated_invars=())
 
 
+def checkpoint_sample(f, *args, **changes):
+    params = dict(jaxpr=program(f, *args).jaxpr, prevent_cse=True, differentiated=False, policy=None)
+    return args, params | changes
+
+
 def chain(x, y):
     return [mul(sin(x), y), reduce_sum(exp(mul(x, x)), (1,))]
 
@@ -154,6 +159,14 @@ higher_order_samples = {
              scan_sample(linear_turn, [floats()], [floats(seed=1)], [floats(0)], 0)],
     "jit": [jit_sample(chain, floats(2, 3), floats(2, 3, seed=1)), jit_sample(linear, floats(2, 3)),
             jit_sample(choosy, floats(2), np.int32(3), floats(2, seed=1))],
+    "remat2": [checkpoint_sample(chain, floats(2, 3), floats(2, 3, seed=1)),
+               checkpoint_sample(linear, floats(2, 3), differentiated=True),
+               checkpoint_sample(choosy, floats(2), np.int32(3), floats(2, seed=1),
+                                 prevent_cse=(True, False, False)),
+               checkpoint_sample(chain, floats(2, 3), floats(2, 3, seed=1),
+                                 policy=lambda primitive, *_, **__: primitive.name == "sin")],
+    "name": [([floats(2, 3)], {"name": "x"}), ([np.arange(3)], {"name": "n"})],
+    "optimization_barrier": [([floats(2, 3)], {}), ([floats(2), np.int32(3), floats()], {})],
     "custom_jvp_call": [custom_jvp_sample(chain, floats(2, 3), floats(2, 3, seed=1)),
                         custom_jvp_sample(linear, floats(2, 3)),
                         custom_jvp_sample(choosy, floats(2), np.int32(3), floats(2, seed=1))],

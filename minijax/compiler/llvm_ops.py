@@ -11,7 +11,8 @@ from contextlib import contextmanager
 import numpy as np
 from llvmlite import ir
 
-from minijax.compiler import vector_math
+from minijax.compiler.llvm_math import emit_vector
+from minijax.compiler.vector_math import FUNCTIONS
 
 __all__ = [
     "INT64", "BIT", "FLOAT", "DOUBLE", "BOOLEAN", "WIDE", "llvm_type", "memory_type", "int64",
@@ -22,8 +23,8 @@ __all__ = [
     "define_arithmetic", "define_comparison", "compare", "negative", "invert", "select", "maximum",
     "minimum", "choose", "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide",
     "remainder", "in_width", "shift_left", "shift_right_logical", "shift_right_arithmetic",
-    "popcount", "clz", "call", "declare", "call_libm", "define_llvm", "define_libm", "LlvmValue",
-    "LlvmMath", "define_vector", "define_trigonometric", "rsqrt",
+    "popcount", "clz", "call", "declare", "call_libm", "define_llvm", "define_libm",
+    "define_vector",
 ]
 
 
@@ -427,142 +428,16 @@ def define_libm(name, c_name):
 for _name, _llvm in dict(floor="llvm.floor", ceil="llvm.ceil", trunc="llvm.trunc",
                          round_even="llvm.rint", round_away="llvm.round", sqrt="llvm.sqrt").items():
     define_llvm(_name, _llvm)
-class LlvmValue:
-    """A float or integer in a register, with the operators that `vector_math` uses."""
-
-    def __init__(self, m, value):
-        self.m, self.value = m, value
-        self.is_float = not isinstance(value.type, ir.IntType)
-
-    def _arithmetic(self, other, on_floats, on_integers):
-        builder = self.m.builder
-        if self.is_float:
-            # a product and a sum may become one instruction, which rounds once
-            out = getattr(builder, on_floats)(self.value, other.value, flags=("contract",))
-        else:
-            out = getattr(builder, on_integers)(self.value, other.value)
-        return LlvmValue(self.m, out)
-
-    def __add__(self, other):
-        return self._arithmetic(other, "fadd", "add")
-
-    def __sub__(self, other):
-        return self._arithmetic(other, "fsub", "sub")
-
-    def __mul__(self, other):
-        return self._arithmetic(other, "fmul", "mul")
-
-    def __truediv__(self, other):
-        return LlvmValue(self.m, self.m.builder.fdiv(self.value, other.value))
-
-    def __neg__(self):
-        return LlvmValue(self.m, self.m.builder.fneg(self.value))
-
-    def __and__(self, other):
-        return LlvmValue(self.m, self.m.builder.and_(self.value, other.value))
-
-    def __xor__(self, other):
-        return LlvmValue(self.m, self.m.builder.xor(self.value, other.value))
-
-    def __rshift__(self, count):
-        return LlvmValue(self.m, self.m.builder.ashr(self.value, constant(self.value, count)))
-
-    def __lshift__(self, count):
-        return LlvmValue(self.m, self.m.builder.shl(self.value, constant(self.value, count)))
-
-    def _compare(self, sign, other):
-        builder = self.m.builder
-        compare = builder.fcmp_ordered if self.is_float else builder.icmp_signed
-        return LlvmValue(self.m, compare(sign, self.value, other.value))
-
-    def __lt__(self, other):
-        return self._compare("<", other)
-
-    def __gt__(self, other):
-        return self._compare(">", other)
-
-    def __eq__(self, other):
-        return self._compare("==", other)
-
-    __hash__ = None
 
 
-class LlvmMath:
-    """The operations of `vector_math` as LLVM instructions."""
-
-    def __init__(self, builder, dtype):
-        self.builder, self.format = builder, vector_math.FORMATS[np.dtype(dtype)]
-        width = 8 * self.format.dtype.itemsize
-        self.exponent_bits = width - 1 - self.format.mantissa_bits
-        self.float = ir.FloatType() if width == 32 else ir.DoubleType()
-        self.int = ir.IntType(width)
-
-    def const(self, number):
-        # llvmlite writes float constants exactly only if they are floats of that format
-        return LlvmValue(self, ir.Constant(self.float, float(self.format.dtype.type(number))))
-
-    def integer(self, number):
-        return LlvmValue(self, ir.Constant(self.int, number))
-
-    def bits(self, x):
-        return LlvmValue(self, self.builder.bitcast(x.value, self.int))
-
-    def float_of_bits(self, n):
-        return LlvmValue(self, self.builder.bitcast(n.value, self.float))
-
-    def to_float(self, n):
-        return LlvmValue(self, self.builder.sitofp(n.value, self.float))
-
-    def select(self, condition, if_true, if_false):
-        return LlvmValue(self, self.builder.select(condition.value, if_true.value, if_false.value))
-
-    def absolute(self, x):
-        return LlvmValue(self, call(self.builder, "llvm.fabs", x.value))
-
-    def rounding_error(self, x, y):
-        negated = (-(x * y)).value
-        return LlvmValue(self, self.builder.fma(x.value, y.value, negated))
-
-    def copysign(self, size, sign):
-        return LlvmValue(self, call(self.builder, "llvm.copysign", size.value, sign.value))
+define_libm("lgamma", "lgamma")
+define_libm("nextafter", "nextafter")
 
 
-def define_vector(name, only_float32=False):
-    function = getattr(vector_math, name)
-
-    def emit(builder, dtype, x):
-        if only_float32 and dtype.itemsize > 4:
-            return call_libm(builder, name, x)
-        m = LlvmMath(builder, dtype)
-        return function(m, LlvmValue(m, x)).value
-    define(name)(emit)
+def define_vector(name):
+    """A function of `vector_math`."""
+    define(name)(lambda builder, dtype, *values: emit_vector(builder, name, *values))
 
 
-def define_trigonometric(name):
-    """Sine or cosine: of a float32 by way of float64, of a float64 the C library's."""
-    function = getattr(vector_math, name)
-
-    def emit(builder, dtype, x):
-        if dtype.itemsize > 4:
-            return call_libm(builder, name, x)
-        m = LlvmMath(builder, np.float64)
-        wide = LlvmValue(m, builder.fpext(x, m.float))
-        return builder.fptrunc(function(m, wide).value, x.type)
-    define(name)(emit)
-
-
-for _name in ("exp", "expm1", "log", "log1p", "tanh", "logistic"):
+for _name in FUNCTIONS:
     define_vector(_name)
-define_vector("erf", only_float32=True)
-define_trigonometric("sin")
-define_trigonometric("cos")
-
-for _name in ("exp2 tan asin acos atan sinh cosh asinh acosh atanh erfc lgamma cbrt atan2 "
-              "nextafter").split():
-    define_libm(_name, _name)
-define_libm("pow", "pow")
-
-
-@define("rsqrt")
-def rsqrt(builder, dtype, x):
-    return builder.fdiv(constant(x, 1.0), call(builder, "llvm.sqrt", x))

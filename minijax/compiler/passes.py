@@ -46,8 +46,8 @@ def with_inner(step, eqn):
 
 # --- Inlining calls -------------------------------------------------------------------------------
 
-# Primitives that only run a program, and the parameter that holds it.
-CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr",
+# Primitives that only run a program, and the parameter that holds it, or a function of parameters.
+CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr",
          "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
          "custom_vmap_call": "call"}
 
@@ -68,7 +68,8 @@ def inline_calls(closed):
 
 def called_jaxpr(eqn):
     """The program that an equation calls once, with its own operands; None for other equations."""
-    return eqn.params.get(CALLS.get(eqn.primitive.name))
+    found = CALLS.get(eqn.primitive.name)
+    return found(eqn.params) if callable(found) else eqn.params.get(found)
 
 
 class _Inliner:
@@ -138,7 +139,7 @@ def common_subexpressions(closed):
 
 def equation_key(eqn, invars):
     """What makes two equations equal, or None if no other can replace this one."""
-    if eqn.effects:
+    if eqn.effects or eqn.primitive.name == "optimization_barrier":
         return None
     params = tuple(sorted(eqn.params.items(), key=lambda item: item[0]))
     key = (eqn.primitive, tuple(map(atom_key, invars)), params,

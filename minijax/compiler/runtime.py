@@ -9,6 +9,8 @@ import math
 
 import numpy as np
 
+from minijax.compiler import vector_math
+
 __all__ = [
     "inf", "nan", "bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64",
     "empty", "DTYPE_NAMES", "as_buffer", "as_buffers", "kernel", "load_if", "lanes", "local",
@@ -19,9 +21,9 @@ __all__ = [
     "select", "maximum", "minimum", "absolute", "is_finite", "is_nan", "nextafter", "sign",
     "divide_int", "remainder", "width", "unsigned", "shift_left", "shift_right_logical",
     "shift_right_arithmetic", "popcount", "clz", "of_float", "floor", "ceil", "trunc", "round_even",
-    "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos",
-    "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "power", "erf", "erfc",
-    "rsqrt", "round_away", "lgamma", "logistic",
+    "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "log2", "sin", "cos", "tan", "asin",
+    "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "power", "erf",
+    "erfc", "erf_inv", "rsqrt", "round_away", "lgamma", "logistic",
 ]
 
 
@@ -203,13 +205,17 @@ def of_float(function):
 
 floor, ceil, trunc, round_even, sqrt, cbrt = (np.floor, np.ceil, np.trunc, np.rint, np.sqrt,
                                               np.cbrt)
-exp, exp2, expm1, log, log1p = np.exp, np.exp2, np.expm1, np.log, np.log1p
+exp, exp2, expm1, log, log1p, log2 = np.exp, np.exp2, np.expm1, np.log, np.log1p, np.log2
 sin, cos, tan, asin, acos, atan, atan2 = (np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan,
                                           np.arctan2)
 sinh, cosh, tanh, asinh, acosh, atanh = (np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh,
                                          np.arctanh)
 power = np.power
 erf, erfc = of_float(math.erf), of_float(math.erfc)
+
+
+def erf_inv(x):
+    return type(x)(vector_math.evaluate("erf_inv", np.asarray(x)))
 
 
 def rsqrt(x):

@@ -1,2 +1,3 @@
 # Exported from notebooks/*.ipynb by tools/export.py: edit the notebook, not this file.
-"""The modules cond, custom_jvp, custom_vjp, custom_vmap, jit, programs, scan, while_loop."""
+"""The modules checkpoint, cond, custom_jvp, custom_vjp, custom_vmap, jit, programs, scan,
+while_loop."""

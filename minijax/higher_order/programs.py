@@ -21,7 +21,7 @@ from minijax.rules import UndefinedPrimal, Zero, instantiate_zeros, is_zero
 __all__ = [
     "memos", "Memo", "memo_by_jaxpr", "closed_program", "as_flat", "tracked", "untracked", "merge",
     "split_list", "none_of", "instantiated", "jvp_jaxpr", "batch_jaxpr", "batch_jaxpr_to",
-    "batched_aval", "partial_eval_jaxpr", "transpose_jaxpr",
+    "batched_aval", "partial_eval_jaxpr", "residual_sources", "transpose_jaxpr",
 ]
 
 
@@ -172,13 +172,17 @@ def partial_eval_jaxpr(jaxpr, unknown, wanted=()):
     number of residuals comes `sources`, for each residual its argument's number or None.
     """
     known, consts, later, out_unknown, n_residuals = split_jaxpr(jaxpr, unknown, wanted)
-    known = convert_constvars_jaxpr(known)
+    known, sources = residual_sources(convert_constvars_jaxpr(known), n_residuals)
+    return known, consts, later, out_unknown, sources
+
+
+def residual_sources(known, n_residuals):
+    """The known program without the residuals among its last results that are arguments, and sources."""
     first = len(known.outvars) - n_residuals
     position = {v: i for i, v in enumerate(known.invars)}
     sources = [position.get(v) if isinstance(v, Var) else None for v in known.outvars[first:]]
     kept = [v for v, s in zip(known.outvars[first:], sources) if s is None]
-    known = known.replace(outvars=[*known.outvars[:first], *kept])
-    return known, consts, later, out_unknown, sources
+    return known.replace(outvars=[*known.outvars[:first], *kept]), sources
 
 
 # --- Transposition --------------------------------------------------------------------------------

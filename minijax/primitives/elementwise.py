@@ -1090,7 +1090,7 @@ defjvp_with_result(erf_inv_p, lambda t, out, x: mul(t, mul(const(x, np.sqrt(np.p
                                                            exp(square(out)))))
 def_not_linear(erf_inv_p)
 defvectorized(erf_inv_p)
-lower_call(erf_inv_p)
+lower_elementwise(erf_inv_p, "erf_inv")
 
 
 lgamma_p = Primitive("lgamma")

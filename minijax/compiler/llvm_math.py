@@ -1,0 +1,162 @@
+# Exported from notebooks/ref_vector_math.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_vector_math. In JAX: XLA's polynomial approximations for LLVM.
+
+The operations of `vector_math` as LLVM instructions: the same functions that compute with NumPy's
+arrays write themselves down when they are given these.
+"""
+
+import zlib
+
+import numpy as np
+from llvmlite import ir
+
+from minijax.compiler import vector_math
+
+__all__ = ["LlvmValue", "LlvmMath", "constant_array", "emit_vector"]
+
+
+# --- Numbers in registers -------------------------------------------------------------------------
+
+class LlvmValue:
+    """A float, an integer or a bit in a register, with the operators that `vector_math` uses."""
+
+    __hash__ = None
+
+    def __init__(self, builder, value):
+        self.builder, self.value = builder, value
+        self.is_float = not isinstance(value.type, ir.IntType)
+
+    def _apply(self, name, other):
+        return LlvmValue(self.builder, getattr(self.builder, name)(self.value, other.value))
+
+    def __add__(self, other):
+        return self._apply("fadd" if self.is_float else "add", other)
+
+    def __sub__(self, other):
+        return self._apply("fsub" if self.is_float else "sub", other)
+
+    def __mul__(self, other):
+        return self._apply("fmul" if self.is_float else "mul", other)
+
+    def __truediv__(self, other):
+        return self._apply("fdiv", other)
+
+    def __neg__(self):
+        return LlvmValue(self.builder, self.builder.fneg(self.value))
+
+    def __and__(self, other):
+        return self._apply("and_", other)
+
+    def __or__(self, other):
+        return self._apply("or_", other)
+
+    def __xor__(self, other):
+        return self._apply("xor", other)
+
+    def __rshift__(self, count):
+        return self._shift("ashr", count)
+
+    def __lshift__(self, count):
+        return self._shift("shl", count)
+
+    def _shift(self, name, count):
+        return self._apply(name, LlvmValue(self.builder, ir.Constant(self.value.type, count)))
+
+    def __lt__(self, other):
+        return self._compare("<", other)
+
+    def __gt__(self, other):
+        return self._compare(">", other)
+
+    def __eq__(self, other):
+        return self._compare("==", other)
+
+    def _compare(self, sign, other):
+        compare = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_signed
+        return LlvmValue(self.builder, compare(sign, self.value, other.value))
+
+
+# --- The operations -------------------------------------------------------------------------------
+
+class LlvmMath:
+    """What `vector_math` calls an `m`: writes instructions where a builder stands."""
+
+    def __init__(self, builder, format):
+        self.builder, self.format = builder, format
+        self.float = ir.FloatType() if format.dtype == np.float32 else ir.DoubleType()
+        self.int = ir.IntType(8 * format.dtype.itemsize)
+
+    def value(self, value):
+        return LlvmValue(self.builder, value)
+
+    def const(self, number):
+        # llvmlite writes float constants exactly only if they are floats of that format
+        return self.value(ir.Constant(self.float, float(self.format.dtype.type(number))))
+
+    def integer(self, number):
+        return self.value(ir.Constant(self.int, number))
+
+    def bits(self, x):
+        return self.value(self.builder.bitcast(x.value, self.int))
+
+    def float_of_bits(self, n):
+        return self.value(self.builder.bitcast(n.value, self.float))
+
+    def to_float(self, n):
+        return self.value(self.builder.sitofp(n.value, self.float))
+
+    def select(self, condition, if_true, if_false):
+        return self.value(self.builder.select(condition.value, if_true.value, if_false.value))
+
+    def lookup(self, table, index):
+        memory = constant_array(self.builder.module, table)
+        place = self.builder.gep(memory, [ir.Constant(self.int, 0), index.value], inbounds=True)
+        return self.value(self.builder.load(place))
+
+    def product_error(self, x, y):
+        # one rounding, of the sum: what is left of the product is exact
+        return self.call("llvm.fma", x, y, -(x * y))
+
+    def multiply_add(self, x, y, z):
+        # one instruction if the machine has it, else two
+        return self.call("llvm.fmuladd", x, y, z)
+
+    def absolute(self, x):
+        return self.call("llvm.fabs", x)
+
+    def copysign(self, size, sign):
+        return self.call("llvm.copysign", size, sign)
+
+    def nearest(self, x):
+        return self.call("llvm.rint", x)
+
+    def sqrt(self, x):
+        return self.call("llvm.sqrt", x)
+
+    def call(self, name, *operands):
+        """An LLVM intrinsic, of which there is one for each type of float."""
+        signature = ir.FunctionType(self.float, [self.float] * len(operands))
+        function = self.builder.module.declare_intrinsic(name, (self.float,), signature)
+        return self.value(self.builder.call(function, [x.value for x in operands]))
+
+
+def constant_array(module, table):
+    """The numbers of a NumPy array of doubles in a module, where they stand once."""
+    name = f"table_{zlib.crc32(table.tobytes()):08x}"
+    if name in module.globals:
+        return module.globals[name]
+    kind = ir.ArrayType(ir.DoubleType(), len(table))
+    out = ir.GlobalVariable(module, kind, name)
+    out.initializer = ir.Constant(kind, [float(x) for x in table])
+    out.global_constant, out.linkage = True, "internal"
+    return out
+
+
+def emit_vector(builder, name, *values):
+    """The instructions of a function of FUNCTIONS, of LLVM floats or doubles."""
+    is_double = isinstance(values[0].type, ir.DoubleType)
+    m = LlvmMath(builder, vector_math.format_for(name, np.float64 if is_double else np.float32))
+    is_wider = values[0].type != m.float
+    wide = [builder.fpext(v, m.float) for v in values] if is_wider else values
+    out = vector_math.FUNCTIONS[name](m, *map(m.value, wide)).value
+    return builder.fptrunc(out, values[0].type) if is_wider else out
