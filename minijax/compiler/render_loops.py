@@ -27,8 +27,10 @@ __all__ = [
 
 def loop(writer, step):
     with changed_inside(writer, step), carries(writer, step) as turn_of_carries:
-        with counted_loop(writer.builder, int64(step.axis.size)) as (turn, _):
-            writer.axes[step.axis] = 0 if step.axis.size == 1 else turn
+        first, count = writer.span(step.axis)
+        with counted_loop(writer.builder, count) as (turn, _):
+            number = writer.builder.add(first, turn) if first else turn
+            writer.axes[step.axis] = 0 if step.axis.size == 1 else number
             writer.around *= step.axis.size
             with turn_of_carries():
                 writer.write(step.body.steps)
