@@ -24,6 +24,7 @@ from minijax.compiler.plan import NativeMainWriter, Plan
 from minijax.compiler.pool import share
 from minijax.compiler.render_python import render
 from minijax.compiler.simplify import exact_identities, fold_constants
+from minijax.compiler.tiles import tile_loops
 from minijax.jaxpr import ClosedJaxpr
 
 __all__ = [
@@ -35,9 +36,9 @@ __all__ = [
 
 # --- The list of passes ---------------------------------------------------------------------------
 
-# jaxpr -> jaxpr five times, then loop IR three times; the last is what is compiled.
+# jaxpr -> jaxpr five times, then loop IR four times; the last is what is compiled.
 PASSES = (inline_calls, dead_code, fold_constants, exact_identities, common_subexpressions, lower,
-          fuse, update_in_place)
+          tile_loops, fuse, update_in_place)
 
 
 def run_passes(closed):
