@@ -132,7 +132,7 @@ def summed_axis(nest):
         return None
     kept = [a for a in nest.axes if a in store.index.terms]
     summed = [a for a in nest.axes if a not in store.index.terms]
-    covers = store.index == row_major(kept) and turns_of(kept) == store.buffer.size if kept else False
+    covers = (kept and store.index == row_major(kept) and turns_of(kept) == store.buffer.size)
     return summed[0] if covers and summed and summed[0].size >= AT_ONCE else None
 
 
