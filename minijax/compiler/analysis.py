@@ -24,8 +24,8 @@ __all__ = [
 # --- Counting -------------------------------------------------------------------------------------
 
 TRANSCENDENTAL = frozenset(
-    "exp exp2 expm1 log log1p sqrt rsqrt cbrt sin cos tan asin acos atan atan2 sinh cosh tanh asinh "
-    "acosh atanh pow erf erfc lgamma logistic".split())
+    "exp exp2 expm1 log log1p sqrt rsqrt cbrt sin cos tan asin acos atan atan2 sinh cosh tanh "
+    "asinh acosh atanh pow erf erfc lgamma logistic".split())
 
 
 def cost_analysis(program):

@@ -103,7 +103,7 @@ def fitting(size, most):
 
 
 def is_interleaved(node):
-    """Whether neighbours of a reduction are not neighbours in memory: they belong to another one."""
+    """Whether neighbours of a reduction lie apart in memory, with others between."""
     return any(n.index.terms.get(node.axes[-1], 0) > 1 for n in node.body if isinstance(n, Load))
 
 

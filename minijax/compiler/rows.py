@@ -99,7 +99,7 @@ def common_rows(nests):
 
 
 class RowGroup:
-    """Steps that follow one another; `rows` has them with a common loop outside, if there is one."""
+    """Steps that follow one another; `rows` has them with one loop outside, if there is one."""
 
     def __init__(self, steps, rows=None):
         self.steps, self.rows = steps, rows
