@@ -35,7 +35,7 @@ __all__ = [
 
 # --- How much work a step is ----------------------------------------------------------------------
 
-# Below this many runs of the body, making a loop fast takes LLVM longer than it ever saves.
+# Below this many runs of a small body, making a loop fast takes LLVM longer than it ever saves.
 SHORT = 2048
 
 # A nest of so few turns is written turn by turn, without a loop, if that is not too long.
@@ -68,7 +68,12 @@ def is_tiny(step):
 
 def is_long(step):
     """Whether a step has loops that are worth making fast."""
-    return not isinstance(step, Nest) or evaluations(step) >= SHORT
+    return not isinstance(step, Nest) or is_worth_speed(step)
+
+
+def is_worth_speed(nest, around=1):
+    """Whether LLVM should vectorise a nest, which loops around it run `around` times."""
+    return evaluations(nest) * around * max(1, weight(nest.body) // 4) >= SHORT
 
 
 def work(step):
