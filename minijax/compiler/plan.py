@@ -26,10 +26,11 @@ from minijax.loop_ir import (
 
 __all__ = [
     "SHORT", "MAX_TURNS", "MAX_UNROLLED", "QUICK", "evaluations", "weight", "is_tiny", "is_long",
-    "work", "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory", "sequences_of",
-    "count_entries", "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES", "pieces_of",
-    "outermost", "turns_are_apart", "steps_inside", "SMALL", "MAX_STACK", "Plan", "arrays_of",
-    "bytes_of", "in_lines", "NativeMainWriter", "PartText", "program_text", "WORTH_RELEASING",
+    "is_worth_speed", "work", "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory",
+    "sequences_of", "count_entries", "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES",
+    "pieces_of", "outermost", "turns_are_apart", "steps_inside", "SMALL", "MAX_STACK", "Plan",
+    "arrays_of", "bytes_of", "in_lines", "NativeMainWriter", "PartText", "program_text",
+    "WORTH_RELEASING",
 ]
 
 
