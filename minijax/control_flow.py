@@ -21,7 +21,7 @@ from minijax.core import Tracer, concrete_or_error, get_axis_env, rules_epoch
 from minijax.errors import ConcretizationTypeError
 from minijax.flatten import FlatFunction, fun_name, positional_names
 from minijax.higher_order.cond import bind_cond, share_consts
-from minijax.higher_order.programs import memo_by_jaxpr, merge, split_list, tracked, untracked
+from minijax.higher_order.programs import memo_by_jaxpr, memos, merge, split_list, tracked, untracked
 from minijax.higher_order.scan import bind_scan
 from minijax.higher_order.while_loop import bind_while
 from minijax.interpreters.staging import trace_to_jaxpr
@@ -63,6 +63,7 @@ class Traced(NamedTuple):
 
 
 _traced = WeakKeyDictionary()       # user's function -> {key: Traced}
+memos.append(_traced)               # jax.clear_caches empties these
 
 
 def trace_function(fun, avals, in_tree):
