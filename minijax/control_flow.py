@@ -21,7 +21,9 @@ from minijax.core import Tracer, concrete_or_error, get_axis_env, rules_epoch
 from minijax.errors import ConcretizationTypeError
 from minijax.flatten import FlatFunction, fun_name, positional_names
 from minijax.higher_order.cond import bind_cond, share_consts
-from minijax.higher_order.programs import memo_by_jaxpr, memos, merge, split_list, tracked, untracked
+from minijax.higher_order.programs import (
+    memo_by_jaxpr, memos, merge, split_list, tracked, untracked,
+)
 from minijax.higher_order.scan import bind_scan
 from minijax.higher_order.while_loop import bind_while
 from minijax.interpreters.staging import trace_to_jaxpr
