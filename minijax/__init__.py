@@ -25,6 +25,7 @@ from minijax.debugging import (
     effects_barrier, ensure_compile_time_eval, named_call, named_scope, pure_callback,
 )
 from minijax.dispatch import clear_caches, jit
+from minijax.dtypes import float0
 
 __all__ = [
     "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors",
@@ -36,7 +37,7 @@ __all__ = [
     "typeof", "checking_leaks", "config", "debug_infs", "debug_nans", "disable_jit", "enable_x64",
     "explain_cache_misses", "log_compiles", "numpy_dtype_promotion", "closure_convert",
     "custom_gradient", "custom_jvp", "custom_vjp", "effects_barrier", "ensure_compile_time_eval",
-    "named_call", "named_scope", "pure_callback", "clear_caches", "jit",
+    "named_call", "named_scope", "pure_callback", "clear_caches", "jit", "float0",
 ]
 
 

@@ -46,7 +46,7 @@ LAYERS = (
           "programs inside programs: jit, cond, while, scan",
           "jax/_src/pjit.py, lax/control_flow/"),
     Layer("api", ("flatten", "api", "debugging", "compile_logs", "dispatch", "control_flow",
-                  "custom_derivatives", "custom_batching", "ad_checkpoint"),
+                  "custom_derivatives", "custom_batching", "solves", "ad_checkpoint"),
           "jit, grad, vmap, … with argnums, axes and pytrees",
           "jax/_src/api.py"),
     Layer("front", ("lax", "numpy.*", "nn", "checkers", "debug", "experimental.*", "extending",

@@ -1,5 +1,5 @@
-# Exported from notebooks/ref_vector_math.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: compiler. Home: ref_vector_math. In JAX: XLA's polynomial approximations for LLVM.
+# Exported from notebooks/18_machine.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: 18_machine. In JAX: XLA's polynomial approximations for LLVM.
 
 Elementary functions from additions, multiplications and bit operations, so that LLVM can vectorise
 the loops they stand in. Each is written once, in the operations of an `m`: either NumPy's, or ones
@@ -17,19 +17,19 @@ from fractions import Fraction
 import numpy as np
 
 __all__ = [
-    "PI", "LOG2", "Format", "FLOAT32", "FLOAT64", "FLOAT32_IN_64", "Table", "series",
+    "PI", "LOG2", "Format", "FLOAT32", "FLOAT64", "FLOAT32_IN_64", "Table", "series", "NumpyMath",
     "sum_and_error", "any_sum_and_error", "product_and_error", "quotient_and_error", "EXP", "exp",
-    "exp_parts", "reduce_exponent", "exp_tail", "within", "nearest_integer", "power_of_two",
-    "scale", "exp2", "expm1", "logistic", "TANH", "SINH", "odd_series", "tanh", "sinh", "cosh",
-    "half_exp", "LOG", "log", "mantissa", "log_of_mantissa", "log_parts", "log_at_the_edge", "log2",
-    "log1p", "log_of_one_plus", "asinh", "acosh", "log_or_log_twice", "atanh", "LOG_TAIL", "pow",
-    "log_pair", "precise_log", "rsqrt", "CBRT", "cbrt", "by_sign", "SIN", "COS", "GROUP",
-    "digits_of_two_over_pi", "TURNS", "reduce_angle", "short_turns", "long_turns", "without_turns",
-    "sine_of_rest", "cosine_of_rest", "sin", "cos", "sin_of_quadrant", "is_odd", "tan",
-    "itself_near_zero", "ASIN", "ATAN", "asin", "acos", "asin_parts", "atan", "atan2", "moderate",
-    "angle_in_octant", "ERF", "ERF_FAR", "ERFC", "erf", "erf_near_zero", "erfc", "erfc_parts",
-    "ERF_INV", "ERF_INV_TAIL", "erf_inv", "erf_inv_step", "NumpyMath", "FUNCTIONS",
-    "BY_WAY_OF_FLOAT64", "format_for", "evaluate",
+    "quick_exp_parts", "exp_tail", "exp_parts", "reduce_exponent", "exp_of_moderate", "within",
+    "at_most", "nearest_integer", "power_of_two", "scale", "exp2", "expm1", "logistic", "TANH",
+    "SINH", "odd_series", "tanh", "sinh", "cosh", "half_exp", "LOG", "log", "mantissa",
+    "log_of_mantissa", "log_parts", "log_at_the_edge", "log2", "log1p", "log_of_one_plus", "asinh",
+    "acosh", "log_or_log_twice", "atanh", "LOG_TAIL", "pow", "log_pair", "precise_log", "rsqrt",
+    "CBRT", "cbrt", "by_sign", "SIN", "COS", "GROUP", "digits_of_two_over_pi", "TURNS",
+    "reduce_angle", "short_turns", "long_turns", "without_turns", "sine_of_rest", "cosine_of_rest",
+    "sin", "cos", "sin_of_quadrant", "is_odd", "tan", "itself_near_zero", "ASIN", "ATAN", "asin",
+    "acos", "asin_parts", "atan", "atan2", "moderate", "angle_in_octant", "ERF", "ERF_FAR", "ERFC",
+    "erf", "erf_near_zero", "erfc", "erfc_parts", "ERF_INV", "ERF_INV_TAIL", "erf_inv",
+    "erf_inv_step", "FUNCTIONS", "BY_WAY_OF_FLOAT64", "format_for", "evaluate",
 ]
 
 
@@ -81,11 +81,63 @@ class Table:
 
 
 def series(m, x, table):
-    """Σ coefficients[k] x^k, by Horner's rule."""
-    *rest, out = map(m.const, table.short if m.format.short else table.long)
-    for c in reversed(rest):
-        out = m.multiply_add(out, x, c)
-    return out
+    """Σ coefficients[k] x^k: neighbours in pairs, a + b x, then pairs of these with x², ….
+
+    This is Estrin's scheme. Horner's rule has one operation less at each doubling, but every one
+    waits for the one before.
+    """
+    terms = [m.const(c) for c in (table.short if m.format.short else table.long)]
+    while len(terms) > 1:
+        pairs = [m.multiply_add(b, x, a) for a, b in zip(terms[::2], terms[1::2])]
+        terms, x = pairs + terms[2 * len(pairs):], x * x
+    return terms[0]
+
+
+# --- The operations in NumPy ----------------------------------------------------------------------
+
+class NumpyMath:
+    """The operations on NumPy arrays of one float dtype."""
+
+    def __init__(self, format):
+        self.format = format
+
+    def const(self, number):
+        return self.format.dtype.type(number)
+
+    def integer(self, number):
+        return self.format.integer.type(number)
+
+    def bits(self, x):
+        return np.asarray(x).view(self.format.integer)
+
+    def float_of_bits(self, n):
+        return np.asarray(n).view(self.format.dtype)
+
+    def to_float(self, n):
+        return np.asarray(n).astype(self.format.dtype)
+
+    def multiply_add(self, x, y, z):
+        """x y + z. The product may keep all its bits where the machine can do both at once."""
+        return x * y + z
+
+    def product_error(self, x, y):
+        """x y minus its rounded value, exactly (Dekker): by products of halves, which are exact."""
+        (x1, x2), (y1, y2) = self.halves(x), self.halves(y)
+        return ((x1 * y1 - x * y) + x1 * y2 + x2 * y1) + x2 * y2
+
+    def halves(self, x):
+        large = x * self.const(2.0 ** ((self.format.mantissa_bits + 2) // 2) + 1)
+        high = large - (large - x)
+        return high, x - high
+
+    def lookup(self, table, index):
+        return table[index]
+
+    select = staticmethod(np.where)
+    absolute = staticmethod(np.abs)
+    copysign = staticmethod(np.copysign)
+    nearest = staticmethod(np.rint)
+    sqrt = staticmethod(np.sqrt)
 
 
 # --- Sums and products with their rounding errors -------------------------------------------------
@@ -128,35 +180,52 @@ EXP = Table(
 
 def exp(m, x):
     """x = n log 2 + r with |r| <= log(2) / 2, and e^x = 2^n e^r."""
-    return scale(m, *exp_parts(m, x))
+    x = within(m, x, m.format.min_exp, m.format.max_exp)
+    return scale(m, *quick_exp_parts(m, x))
 
 
-def exp_parts(m, x, low=None):
-    """(p, n) with e^(x + low) = 2^n p and p near 1."""
-    r, tail, n = reduce_exponent(m, within(m, x, m.format.min_exp, m.format.max_exp), low)
+def quick_exp_parts(m, x):
+    """(p, n) with e^x = 2^n p and p near 1."""
+    k, n = nearest_integer(m, x * m.const(1 / math.log(2)))
+    high, low = m.format.log2
+    r = m.multiply_add(k, m.const(-high), x)       # exact
+    r = m.multiply_add(k, m.const(-low), r)
+    return m.const(1.0) + exp_tail(m, r, r), n
+
+
+def exp_tail(m, r, low):
+    """e^r - 1 - r + low."""
+    return m.multiply_add(r * r, series(m, r, EXP), low)
+
+
+def exp_parts(m, x, low):
+    """(p, n) with e^(x + low) = 2^n p, rounded about once."""
+    r, lost, n = reduce_exponent(m, within(m, x, m.format.min_exp, m.format.max_exp), low)
     p, error = sum_and_error(m, m.const(1.0), r)
-    return p + (error + tail), n
+    return p + (error + exp_tail(m, r, lost)), n
 
 
-def reduce_exponent(m, x, low=None):
-    """(r, t, n) with x + low = n log 2 + r and e^r = 1 + r + t, where t is small against r."""
+def reduce_exponent(m, x, low):
+    """(r, lost, n) with x + low = n log 2 + r + lost, where `lost` is a rounding error of r."""
     k, n = nearest_integer(m, x * m.const(1 / math.log(2)))
     high, rest = m.format.log2
-    exact = x - k * m.const(high)
-    small = -(k * m.const(rest)) if low is None else low - k * m.const(rest)
-    r, lost = sum_and_error(m, exact, small)
-    return r, exp_tail(m, r, lost), n
+    exact = m.multiply_add(k, m.const(-high), x)
+    return *sum_and_error(m, exact, m.multiply_add(k, m.const(-rest), low)), n
 
 
-def exp_tail(m, r, lost):
-    """e^(r + lost) - 1 - r, for a rounding error `lost` of r."""
-    return m.multiply_add(r * r, series(m, r, EXP), lost)
+def exp_of_moderate(m, x):
+    """e^x where 2^n is a number for certain."""
+    p, n = quick_exp_parts(m, x)
+    return p * power_of_two(m, n)
 
 
 def within(m, x, low, high):
     """x moved into low … high; NaN stays."""
-    x = m.select(x > m.const(high), m.const(high), x)
-    return m.select(x < m.const(low), m.const(low), x)
+    return at_most(m, m.select(x < m.const(low), m.const(low), x), high)
+
+
+def at_most(m, x, high):
+    return m.select(x > m.const(high), m.const(high), x)
 
 
 def nearest_integer(m, x):
@@ -183,14 +252,14 @@ def exp2(m, x):
     k, n = nearest_integer(m, x)
     high, low = map(m.const, m.format.split(LOG2))
     r, lost = product_and_error(m, x - k, high)
-    p, error = sum_and_error(m, m.const(1.0), r)
-    return scale(m, p + (error + exp_tail(m, r, lost + (x - k) * low)), n)
+    return scale(m, m.const(1.0) + (r + exp_tail(m, r, m.multiply_add(x - k, low, lost))), n)
 
 
 def expm1(m, x):
     """e^x - 1 = 2^n (e^r - 1) + (2^n - 1), where e^r - 1 is added up without the 1."""
     y = within(m, x, -50.0, m.format.max_exp - 1.0)
-    r, tail, n = reduce_exponent(m, y)
+    r, lost, n = reduce_exponent(m, y, m.const(0.0))
+    tail = exp_tail(m, r, lost)
     # half the result first, since 2^n overflows where the result does not
     half = power_of_two(m, n - m.integer(1))
     out, error = sum_and_error(m, half - m.const(0.5), half * r)
@@ -200,7 +269,7 @@ def expm1(m, x):
 
 def logistic(m, x):
     """1 / (1 + e^-x), with an e^-|x| that does not overflow."""
-    e, one = exp(m, -m.absolute(x)), m.const(1.0)
+    e, one = scale(m, *exp_parts(m, -m.absolute(x), m.const(0.0))), m.const(1.0)
     whole, error = sum_and_error(m, one, e)
     out = m.select(x < m.const(0.0), e, one) / whole
     return out - out * (error / whole)
@@ -229,7 +298,8 @@ def odd_series(m, x, table):
 def tanh(m, x):
     """A polynomial near 0, and 1 - 2 / (e^(2|x|) + 1) beyond."""
     size = m.absolute(x)
-    far = m.const(1.0) - m.const(2.0) / (exp(m, size + size) + m.const(1.0))
+    y = at_most(m, size, 20.0)
+    far = m.const(1.0) - m.const(2.0) / (exp_of_moderate(m, y + y) + m.const(1.0))
     out = m.select(size < m.const(0.625), odd_series(m, size, TANH), far)
     return m.copysign(out, x)
 
@@ -248,7 +318,7 @@ def cosh(m, x):
 
 def half_exp(m, x):
     """e^x / 2, which does not overflow before sinh and cosh do."""
-    p, n = exp_parts(m, x)
+    p, n = exp_parts(m, x, m.const(0.0))
     return scale(m, p, n - m.integer(1))
 
 
@@ -679,8 +749,8 @@ ERFC = Table(
 def erf(m, x):
     """A polynomial up to 0.85, and 1 - e^(-x p(x)) beyond."""
     size = m.absolute(x)
-    y = within(m, size, 0.0, 4.1 if m.format.short else 6.0)
-    far = m.const(1.0) - exp(m, -(y * series(m, y, ERF_FAR)))
+    y = at_most(m, size, 4.1 if m.format.short else 6.0)
+    far = m.const(1.0) - exp_of_moderate(m, -(y * series(m, y, ERF_FAR)))
     return m.select(size < m.const(0.85), erf_near_zero(m, x), m.copysign(far, x))
 
 
@@ -741,53 +811,6 @@ def erf_inv_step(m, x, y):
     excess = m.select(size < m.const(0.5), near, far)
     ratio = excess * m.const(math.sqrt(math.pi) / 2) * exp(m, size * size)
     return m.copysign(size - ratio / (one + size * ratio), x)
-
-
-# --- The operations in NumPy ----------------------------------------------------------------------
-
-class NumpyMath:
-    """The operations on NumPy arrays of one float dtype."""
-
-    def __init__(self, format):
-        self.format = format
-
-    def const(self, number):
-        return self.format.dtype.type(number)
-
-    def integer(self, number):
-        return self.format.integer.type(number)
-
-    def bits(self, x):
-        return np.asarray(x).view(self.format.integer)
-
-    def float_of_bits(self, n):
-        return np.asarray(n).view(self.format.dtype)
-
-    def to_float(self, n):
-        return np.asarray(n).astype(self.format.dtype)
-
-    def multiply_add(self, x, y, z):
-        """x y + z. The product may keep all its bits where the machine can do both at once."""
-        return x * y + z
-
-    def product_error(self, x, y):
-        """x y minus its rounded value, exactly (Dekker): by products of halves, which are exact."""
-        (x1, x2), (y1, y2) = self.halves(x), self.halves(y)
-        return ((x1 * y1 - x * y) + x1 * y2 + x2 * y1) + x2 * y2
-
-    def halves(self, x):
-        large = x * self.const(2.0 ** ((self.format.mantissa_bits + 2) // 2) + 1)
-        high = large - (large - x)
-        return high, x - high
-
-    def lookup(self, table, index):
-        return table[index]
-
-    select = staticmethod(np.where)
-    absolute = staticmethod(np.abs)
-    copysign = staticmethod(np.copysign)
-    nearest = staticmethod(np.rint)
-    sqrt = staticmethod(np.sqrt)
 
 
 # --- All functions --------------------------------------------------------------------------------
