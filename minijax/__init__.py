@@ -25,6 +25,7 @@ from minijax.debugging import (
     effects_barrier, ensure_compile_time_eval, named_call, named_scope, pure_callback,
 )
 from minijax.dispatch import clear_caches, jit
+from minijax.tracebacks import front_of, make_boundaries
 
 __all__ = [
     "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors",
@@ -43,3 +44,7 @@ __all__ = [
 # --- The names of minijax -------------------------------------------------------------------------
 
 __version__ = "0.1.0"
+
+# Users get modules whose functions hide this package's frames in tracebacks.
+lax, nn, numpy = map(front_of, (lax, nn, numpy))
+make_boundaries(globals(), __all__)

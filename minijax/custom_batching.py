@@ -13,6 +13,7 @@ from minijax.higher_order.custom_vmap import custom_vmap_call_p
 from minijax.higher_order.programs import closed_program
 from minijax.jaxpr import ClosedJaxpr
 from minijax.rules import moveaxis, not_mapped
+from minijax.tracebacks import api_boundary
 from minijax.tree_util import tree_flatten, tree_unflatten
 
 __all__ = ["custom_vmap", "flat_vmap_rule", "check_vmap_rule", "check_batch_axes"]
@@ -42,6 +43,7 @@ class custom_vmap(CustomFunction):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
+    @api_boundary
     def __call__(self, *args, **kwargs):
         if self.vmap_rule is None:
             raise AttributeError("No batching rule defined for custom_vmap function "
