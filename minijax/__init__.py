@@ -6,7 +6,7 @@
 
 from minijax import (
     ad_checkpoint, core, custom_batching, custom_derivatives, debug, dtypes, errors, experimental,
-    lax, nn, numpy, tree, tree_util,
+    lax, nn, numpy, tracebacks as _tracebacks, tree, tree_util,
 )
 from minijax.ad_checkpoint import checkpoint, checkpoint_policies, remat
 from minijax.api import (
@@ -25,7 +25,6 @@ from minijax.debugging import (
     effects_barrier, ensure_compile_time_eval, named_call, named_scope, pure_callback,
 )
 from minijax.dispatch import clear_caches, jit
-from minijax.tracebacks import front_of, make_boundaries
 
 __all__ = [
     "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors",
@@ -45,6 +44,6 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# Users get modules whose functions hide this package's frames in tracebacks.
-lax, nn, numpy = map(front_of, (lax, nn, numpy))
-make_boundaries(globals(), __all__)
+# What users get hides this package's frames in tracebacks: see the notebook ref_errors.
+_tracebacks.make_fronts(globals(), ("lax", "nn", "numpy"))
+_tracebacks.make_boundaries(globals(), globals().get("__all__", ()))

@@ -21,8 +21,8 @@ from minijax.higher_order.jit import bind_jit, executable_of, find_wrong_number
 from minijax.higher_order.programs import memos
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import ClosedJaxpr, convert_constvars_jaxpr, eval_jaxpr
-from minijax.tree_code import builder, reader
 from minijax.tracebacks import hide_frames
+from minijax.tree_code import builder, reader
 from minijax.tree_util import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 __all__ = [

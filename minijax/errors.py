@@ -6,7 +6,7 @@ Each class says when it is raised and what to do. A tracer is any object with an
 """
 
 __all__ = [
-    "JAXTypeError", "JAXIndexError", "ConcretizationTypeError", "TracerBoolConversionError",
+    "JAXTypeError", "JAXIndexError", "see", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
     "UnexpectedTracerError", "MissingRuleError", "ImpossibleRuleError",
 ]

@@ -24,8 +24,8 @@ from minijax.errors import UnexpectedTracerError, see
 from minijax.flatten import fun_name
 
 __all__ = [
-    "check_pure", "impurities", "trace_afresh", "program_text", "first_difference", "Watched",
-    "functions_of", "inner_functions", "names_in", "fingerprint", "restored_random_states",
+    "retrace", "check_pure", "impurities", "trace_afresh", "program_text", "first_difference",
+    "Watched", "contents", "functions_of", "names_in", "fingerprint", "restored_random_states",
 ]
 
 

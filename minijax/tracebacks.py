@@ -15,8 +15,8 @@ from minijax import errors
 from minijax.config import traceback_filtering
 
 __all__ = [
-    "PACKAGE", "NOTE", "is_inside", "filtering_mode", "hide_frames", "chain_of", "without_frames",
-    "mark_hidden", "api_boundary", "make_boundaries", "front_of",
+    "PACKAGE", "BELOW", "NOTE", "is_inside", "filtering_mode", "hide_frames", "chain_of",
+    "without_frames", "mark_hidden", "api_boundary", "make_boundaries", "make_fronts",
 ]
 
 
@@ -111,14 +111,17 @@ def make_boundaries(namespace, names):
             bounded.__module__, bounded.__qualname__ = namespace["__name__"], name   # for pickle
 
 
-def front_of(module):
-    """The module as users see it, with boundaries.
+def make_fronts(namespace, names):
+    """Put in place of these modules what users see of them: the same, with boundaries.
 
-    Modules of this package that imported `module` before go on with its functions as they are, so
-    that nothing is spent on boundaries inside.
+    Modules of this package that imported one before go on with its functions as they are, so that
+    nothing is spent on boundaries inside.
     """
-    front = ModuleType(module.__name__, module.__doc__)
-    vars(front).update(vars(module))
-    make_boundaries(vars(front), module.__all__)
-    sys.modules[module.__name__] = front
-    return front
+    for name in names:
+        module = namespace[name]
+        if hasattr(module, "behind"):
+            continue                                            # done already
+        namespace[name] = front = ModuleType(module.__name__, module.__doc__)
+        vars(front).update(vars(module), behind=module)
+        make_boundaries(vars(front), module.__all__)
+        sys.modules[module.__name__] = front
