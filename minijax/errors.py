@@ -8,7 +8,7 @@ Each class says when it is raised and what to do. A tracer is any object with an
 __all__ = [
     "JAXTypeError", "JAXIndexError", "see", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
-    "UnexpectedTracerError", "MissingRuleError", "ImpossibleRuleError",
+    "JaxprTypeError", "UnexpectedTracerError", "MissingRuleError", "ImpossibleRuleError",
 ]
 
 
@@ -109,6 +109,12 @@ class NonConcreteBooleanIndexError(JAXIndexError):
             tracer, f"a boolean index must be concrete, but got {_describe(tracer)}.",
             "Use jnp.where(mask, x, fill), a reduction with where=mask, "
             "or jnp.nonzero(mask, size=...).", "shapes-of-values"))
+
+
+# --- A program breaks its own rules ---------------------------------------------------------------
+
+class JaxprTypeError(TypeError):
+    """Raised by `check_jaxpr`: a variable unbound or bound twice, a type that is not what it should be."""
 
 
 # --- A tracer outlived its trace ------------------------------------------------------------------
