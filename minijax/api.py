@@ -39,8 +39,9 @@ __all__ = [
     "size_mismatch", "jacfwd", "jacrev", "jacobian", "hessian", "jacobian_by", "PerArg",
     "standard_basis", "columns_of_jacobian", "rows_of_jacobian", "offsets", "split_into",
     "row_block", "ShapeDtypeStruct", "aval_of_argument", "make_jaxpr", "eval_shape",
-    "linear_transpose", "Device", "CPU", "devices", "local_devices", "device_count",
-    "local_device_count", "default_backend", "device_put", "device_get", "block_until_ready",
+    "linear_transpose", "check_one_kind", "Device", "CPU", "devices", "local_devices",
+    "device_count", "local_device_count", "default_backend", "device_put", "device_get",
+    "block_until_ready",
 ]
 
 
@@ -516,18 +517,34 @@ def eval_shape(fun, *args, **kwargs):
 
 
 def linear_transpose(fun, *primals):
-    """The transpose of a linear function; `primals` give shapes and dtypes only."""
+    """The transpose of a linear function; `primals` give shapes and dtypes only.
+
+    Raises TypeError for cotangents unlike the output, and unless all dtypes are inexact or all are
+    integers.
+    """
     leaves, in_tree = tree_flatten(primals)
     flat = FlatFunction(fun, in_tree)
     closed = trace_to_closed_jaxpr(flat, [aval_of_argument(x) for x in leaves], fun_name(fun))
+    check_one_kind([a.dtype for a in [*closed.in_avals, *closed.out_avals]])
 
     @api_boundary
     def transposed(cotangent):
-        cts = flatten_cotangents(cotangent, flat.out_tree, closed.out_avals, fun_name(fun))
+        cts, ct_tree = tree_flatten(cotangent)
+        got = [(typeof(ct).shape, typeof(ct).dtype) for ct in cts]
+        if ct_tree != flat.out_tree or got != [(a.shape, a.dtype) for a in closed.out_avals]:
+            raise TypeError(f"the cotangent for the transpose of {fun_name(fun)} must be like its "
+                            f"output, {tree_unflatten(flat.out_tree, closed.out_avals)}; got "
+                            f"{tree_unflatten(ct_tree, list(map(typeof, cts)))}")
         undefined = [UndefinedPrimal(v.aval) for v in closed.jaxpr.invars]
         outs = backward_pass(closed.jaxpr, closed.consts, undefined, cts)
         return tree_unflatten(in_tree, [instantiate_zeros(ct) for ct in outs])
     return transposed
+
+
+def check_one_kind(found):
+    if not any(all(dtypes.issubdtype(d, kind) for d in found) for kind in (np.inexact, np.integer)):
+        raise TypeError("linear_transpose takes functions of floating-point or complex numbers, or "
+                        f"of integers, to such; got {', '.join(sorted({d.name for d in found}))}")
 class Device:
     """The CPU, the only device there is."""
 

@@ -12,8 +12,8 @@ from minijax.avals import ShapedArray, aval_of_type
 from minijax.errors import see
 
 __all__ = [
-    "PythonConversions", "BufferProtocols", "Immutable", "ArrayMeta", "Array", "show_array",
-    "from_numpy", "as_array",
+    "PythonConversions", "BufferProtocols", "Immutable", "ArrayMeta", "Array", "DeletedArray",
+    "show_array", "from_numpy", "as_array",
 ]
 
 
@@ -145,6 +145,12 @@ class Array(PythonConversions, BufferProtocols, Immutable, metaclass=ArrayMeta):
         """Return self: minijax computes at once, so the value is there already."""
         return self
 
+    def delete(self):
+        """Give the memory back; from now on the elements can't be asked for."""
+        self._aval = self.aval
+        del self._value
+        self.__class__ = DeletedArray
+
     def is_deleted(self):
         return False
 
@@ -173,6 +179,28 @@ class Array(PythonConversions, BufferProtocols, Immutable, metaclass=ArrayMeta):
 
 
 aval_of_type[Array] = lambda x: x.aval
+
+
+class DeletedArray(Array):
+    """What an Array becomes when its memory is given away, by `delete` or by donation to `jit`."""
+
+    __slots__ = ()
+
+    shape = property(lambda self: self._aval.shape)
+    dtype = property(lambda self: self._aval.dtype)
+    ndim = property(lambda self: self._aval.ndim)
+    size = property(lambda self: self._aval.size)
+
+    @property
+    def _value(self):
+        raise RuntimeError(f"Array has been deleted with shape="
+                           f"{self._aval.str_short(short_dtypes=False)}.")
+
+    def delete(self):
+        """Do nothing: it is deleted already."""
+
+    def is_deleted(self):
+        return True
 
 
 def show_array(value, weak_type):

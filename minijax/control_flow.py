@@ -8,23 +8,24 @@ Values they close over become operands of the primitive, whatever trace these be
 import operator
 from functools import partial
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from minijax import dtypes
-from minijax.api import named_like, vmap
+from minijax.api import vmap
 from minijax.array import as_array
 from minijax.avals import typeof
-from minijax.config import disable_jit
-from minijax.core import Tracer, concrete_or_error
+from minijax.config import config, disable_jit
+from minijax.core import Tracer, concrete_or_error, get_axis_env, rules_epoch
 from minijax.errors import ConcretizationTypeError
 from minijax.flatten import FlatFunction, fun_name, positional_names
 from minijax.higher_order.cond import bind_cond, share_consts
-from minijax.higher_order.programs import merge, split_list, tracked, untracked
+from minijax.higher_order.programs import memo_by_jaxpr, merge, split_list, tracked, untracked
 from minijax.higher_order.scan import bind_scan
 from minijax.higher_order.while_loop import bind_while
 from minijax.interpreters.staging import trace_to_jaxpr
-from minijax.jaxpr import Jaxpr, Literal, Var, convert_constvars_jaxpr
+from minijax.jaxpr import Jaxpr, Literal, convert_constvars_jaxpr, inputs_read
 from minijax.primitives.elementwise import add, bitwise_or, clamp, convert_element_type, lt, ne
 from minijax.primitives.structural import (
     canonicalize_axis, concatenate, index_in_dim, pad, reshape, rev, slice_in_dim,
@@ -36,14 +37,14 @@ from minijax.tree_util import (
 )
 
 __all__ = [
-    "Traced", "trace_function", "check_functions", "forwarded", "avals_of", "as_operand",
-    "as_operands", "same_type", "cond", "switch", "with_operand", "is_concrete", "as_predicate",
-    "check_index", "typeof_or_error", "choose", "check_results_agree", "tree_differences",
-    "type_differences", "promoted", "trace_body", "check_carry", "carry_name", "while_loop",
-    "while_in_python", "check_condition", "run_while", "move_to_consts", "scan", "row_aval",
-    "scan_length", "turns_at_once", "scan_in_python", "stack", "carry_of_pair", "run_scan",
-    "fori_loop", "add_one", "dtype_of_bounds", "map", "in_batches", "without_batches",
-    "associative_scan", "partial_results", "interleave",
+    "Traced", "trace_function", "trace_anew", "turn_of", "check_functions", "forwarded", "avals_of",
+    "as_operand", "as_operands", "with_results", "same_type", "cond", "switch", "with_operand",
+    "is_concrete", "as_predicate", "check_index", "typeof_or_error", "choose",
+    "check_results_agree", "tree_differences", "type_differences", "promoted", "trace_body",
+    "check_carry", "carry_name", "while_loop", "while_in_python", "check_condition", "run_while",
+    "move_to_consts", "scan", "row_aval", "scan_length", "turns_at_once", "scan_in_python", "stack",
+    "carry_of_pair", "run_scan", "fori_loop", "is_below", "add_one", "dtype_of_bounds", "map",
+    "in_batches", "without_batches", "associative_scan", "partial_results", "interleave",
 ]
 
 
@@ -61,10 +62,35 @@ class Traced(NamedTuple):
         return tree_unflatten(self.tree, self.jaxpr.out_avals)
 
 
-def trace_function(fun, avals, in_tree, name):
+_traced = WeakKeyDictionary()       # user's function -> {key: Traced}
+
+
+def trace_function(fun, avals, in_tree):
+    """Trace `fun`, or remember: a loop in eager code must not be traced and compiled at every call."""
+    function, use = getattr(fun, "turn_of", (fun, None))
+    key = use, in_tree.nodes, tuple(avals), rules_epoch(), config.trace_key(), get_axis_env()
+    try:
+        found = _traced.setdefault(function, {})
+        traced = found.get(key)
+    except TypeError:               # a function, or an argument's tree, that can't be a key
+        return trace_anew(fun, avals, in_tree)
+    if traced is None:
+        traced = trace_anew(fun, avals, in_tree)
+        if not any(isinstance(c, Tracer) for c in traced.consts):
+            found[key] = traced
+    return traced
+
+
+def trace_anew(fun, avals, in_tree):
     flat = FlatFunction(fun, in_tree)
-    jaxpr, consts = trace_to_jaxpr(flat, avals, name)
+    jaxpr, consts = trace_to_jaxpr(flat, avals, fun_name(fun))
     return Traced(convert_constvars_jaxpr(jaxpr), consts, flat.out_tree)
+
+
+def turn_of(function, use, turn):
+    """`turn`, a small function made of a user's function for one use, and traced as such."""
+    turn.__name__, turn.turn_of = fun_name(function), (function, use)
+    return turn
 
 
 def check_functions(name, **functions):
@@ -90,6 +116,11 @@ def as_operand(x):
 
 def as_operands(values):
     return [as_operand(x) for x in values]
+
+
+@memo_by_jaxpr
+def with_results(jaxpr, kept):
+    return jaxpr.replace(outvars=tracked(kept, jaxpr.outvars))
 
 
 def same_type(a, b):
@@ -118,7 +149,8 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NOTHING):
     if disable_jit.value and is_concrete(pred):
         return true_fun(*operands) if pred else false_fun(*operands)
     index = convert_element_type(pred, np.int32)
-    return choose("cond", index, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
+    # Traced in the order of arguments, numbered the other way round: 0 is false.
+    return choose("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands, -1)
 
 
 def switch(index, branches, *operands, operand=_NOTHING):
@@ -185,27 +217,27 @@ def typeof_or_error(x, wanted):
         raise TypeError(f"{wanted}: {error}") from None
 
 
-def choose(name, index, branches, names, operands):
-    """Trace the branches, check that they agree, and apply cond_p."""
+def choose(name, index, branches, names, operands, step=1):
+    """Trace the branches, check that they agree, and apply cond_p to them, in that order or reversed."""
     leaves, in_tree = tree_flatten(operands)
     avals = avals_of(leaves)
-    traced = [trace_function(f, avals, in_tree, fun_name(f)) for f in branches]
-    for other, label in list(zip(traced, names))[:-1]:
-        check_results_agree(name, label, other, names[-1], traced[-1])
+    traced = [trace_function(f, avals, in_tree) for f in branches]
+    for other, label in list(zip(traced, names))[1:]:
+        check_results_agree(name, names[0], traced[0], label, other)
     programs, consts = share_consts([t.jaxpr for t in traced], [t.consts for t in traced])
     values = [*consts, *leaves]
     # A result that is the same argument in every branch need not go through the primitive.
     same = [numbers[0] if len(set(numbers)) == 1 else None
             for numbers in zip(*[forwarded(p) for p in programs])]
-    kept = [i is None for i in same]
-    programs = [p.replace(outvars=tracked(kept, p.outvars)) for p in programs]
+    kept = tuple([i is None for i in same])
+    programs = [with_results(p, kept) for p in programs[::step]]
     outs = bind_cond(index, programs, values) if any(kept) or any(p.effects for p in programs) else []
     passed = as_operands([values[i] for i in same if i is not None])
-    return tree_unflatten(traced[-1].tree, merge(kept, outs, passed))
+    return tree_unflatten(traced[0].tree, merge(kept, outs, passed))
 
 
 def check_results_agree(name, label, traced, other_label, other):
-    """TypeError unless two branches return values of equal trees, shapes and dtypes."""
+    """Raise TypeError unless two branches return values of equal trees, shapes and dtypes."""
     if traced.tree != other.tree:
         lines = tree_differences(f"the result of {label}", traced.result,
                                  f"that of {other_label}", other.result)
@@ -219,7 +251,7 @@ def check_results_agree(name, label, traced, other_label, other):
 
 
 def tree_differences(what, tree, other_what, other_tree):
-    return "".join([f"\n  * {what}{keystr(path)} is a {one}, {other_what} a {another}; {why}"
+    return "".join([f"\n  * {what}{keystr(path)} is a {one}, {other_what} is a {another}; {why}"
                     for path, one, another, why in equality_errors(tree, other_tree)])
 
 
@@ -256,7 +288,7 @@ def trace_body(name, body, leaves, carry_tree, trace_with, carry_of):
 
 
 def check_carry(name, body, tree_in, avals_in, tree_out, avals_out):
-    what, other = f"the carry {carry_name(body)} that goes in", "what comes out"
+    what, other = carry_name(body), "what comes out"
     carry = tree_unflatten(tree_in, avals_in)
     if tree_in != tree_out:
         lines = tree_differences(what, carry, other, tree_unflatten(tree_out, avals_out))
@@ -270,7 +302,7 @@ def check_carry(name, body, tree_in, avals_in, tree_out, avals_out):
 
 def carry_name(body):
     names = positional_names(body)
-    return f"'{names[0]}'" if names else ""
+    return f"the carry {names[0]}" if names else "the carry"
 
 
 # --- while_loop -----------------------------------------------------------------------------------
@@ -291,9 +323,9 @@ def while_loop(cond_fun, body_fun, init_val):
     in_tree = tree_structure((init_val,))
     body, leaves = trace_body(
         "while_loop", body_fun, leaves, tree,
-        lambda avals: trace_function(body_fun, avals, in_tree, fun_name(body_fun)),
+        lambda avals: trace_function(body_fun, avals, in_tree),
         lambda traced: (traced.tree, traced.jaxpr.out_avals))
-    test = trace_function(cond_fun, avals_of(leaves), in_tree, fun_name(cond_fun))
+    test = trace_function(cond_fun, avals_of(leaves), in_tree)
     check_condition(test)
     return tree_unflatten(body.tree, run_while(test, body, leaves))
 
@@ -317,26 +349,29 @@ def check_condition(test):
 def run_while(test, body, leaves):
     """Apply while_p; a carry that the body hands on and the condition does not read is a constant."""
     n = len(body.consts)
-    read = {v for eqn in test.jaxpr.eqns for v in eqn.invars if type(v) is Var}
-    read.update(v for v in test.jaxpr.outvars if type(v) is Var)
-    fixed = [out == n + i and test.jaxpr.invars[len(test.consts) + i] not in read
-             for i, out in enumerate(forwarded(body.jaxpr))]
-    condition = move_to_consts(test.jaxpr, len(test.consts), fixed, keep=False)
-    program = move_to_consts(body.jaxpr, n, fixed)
-    moving = [not flag for flag in fixed]
-    program = program.replace(outvars=tracked(moving, program.outvars))
+    _, tested = split_list(inputs_read(test.jaxpr), [len(test.consts)])
+    fixed = tuple([source == n + i and not tested[i]
+                   for i, source in enumerate(forwarded(body.jaxpr))])
+    moving = tuple([not flag for flag in fixed])
+    condition = move_to_consts(test.jaxpr, len(test.consts), fixed, (True,), False)
+    program = move_to_consts(body.jaxpr, n, fixed, moving)
     constants = tracked(fixed, leaves)
     outs = bind_while(condition, test.consts, program, [*constants, *body.consts],
                       tracked(moving, leaves))
     return merge(fixed, as_operands(constants), outs)
 
 
-def move_to_consts(jaxpr, n_consts, fixed, keep=True):
-    """The program with the carries flagged in `fixed` in front of its constants, or left out."""
+@memo_by_jaxpr
+def move_to_consts(jaxpr, n_consts, fixed, kept, keep=True):
+    """The program with the carries flagged in `fixed` in front of its constants, or left out.
+
+    Of its results, those flagged in `kept` are left.
+    """
     consts, args = split_list(jaxpr.invars, [n_consts])
     carries, rows = split_list(args, [len(fixed)])
     first = tracked(fixed, carries) if keep else []
-    return jaxpr.replace(invars=[*first, *consts, *untracked(fixed, carries), *rows])
+    return jaxpr.replace(invars=[*first, *consts, *untracked(fixed, carries), *rows],
+                         outvars=tracked(kept, jaxpr.outvars))
 
 
 # --- scan -----------------------------------------------------------------------------------------
@@ -359,7 +394,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     in_tree = tree_structure((init, xs))
     body, leaves = trace_body(
         "scan", f, leaves, tree,
-        lambda avals: trace_function(f, [*avals, *row_avals], in_tree, fun_name(f)), carry_of_pair)
+        lambda avals: trace_function(f, [*avals, *row_avals], in_tree), carry_of_pair)
     outs = run_scan(body, leaves, rows, length, bool(reverse), unroll)
     return tree_unflatten(body.tree, outs)
 
@@ -425,12 +460,11 @@ def run_scan(body, leaves, rows, length, reverse, unroll):
     """Apply scan_p. Carries that the body hands on become constants, and rows that it hands on ys."""
     n, n_carries = len(body.consts), len(leaves)
     carry_from, y_from = split_list(forwarded(body.jaxpr), [n_carries])
-    fixed = [source == n + i for i, source in enumerate(carry_from)]
+    fixed = tuple([source == n + i for i, source in enumerate(carry_from)])
     first_row = n + n_carries
     row_of = [None if s is None or s < first_row else s - first_row for s in y_from]
     moving, made = [not flag for flag in fixed], [i is None for i in row_of]
-    program = move_to_consts(body.jaxpr, n, fixed)
-    program = program.replace(outvars=tracked([*moving, *made], program.outvars))
+    program = move_to_consts(body.jaxpr, n, fixed, (*moving, *made))
     constants = tracked(fixed, leaves)
     outs = bind_scan(program, [*constants, *body.consts], tracked(moving, leaves), rows, length,
                      reverse, unroll)
@@ -453,16 +487,20 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         first, length = int(lower), max(int(upper) - int(lower), 0)
         if disable_jit.value and length == 0:
             return init_val
-        turn = named_like(body_fun, lambda carry, _: ((add_one(carry[0]), body_fun(*carry)), None))
+        turn = turn_of(body_fun, "scan", lambda carry, _: ((add_one(carry[0]), body_fun(*carry)), None))
         (_, value), _ = scan(turn, (first, init_val), None, length, unroll=unroll or False)
         return value
     if unroll not in (None, False, 1):
         raise ValueError("lax.fori_loop: unroll is for bounds that are known while tracing")
     bounds = [x if typeof(x).dtype == dtype else convert_element_type(x, dtype)
               for x in (lower, upper)]
-    turn = named_like(body_fun, lambda carry: (add_one(carry[0]), carry[1],
-                                               body_fun(carry[0], carry[2])))
-    return while_loop(lambda carry: lt(carry[0], carry[1]), turn, (*bounds, init_val))[2]
+    turn = turn_of(body_fun, "while", lambda carry: (add_one(carry[0]), carry[1],
+                                                     body_fun(carry[0], carry[2])))
+    return while_loop(is_below, turn, (*bounds, init_val))[2]
+
+
+def is_below(carry):
+    return lt(carry[0], carry[1])
 
 
 def add_one(i):
@@ -493,14 +531,14 @@ def map(f, xs, *, batch_size=None):
     n = scan_length(leaves, None) if leaves else 0
     size = n if batch_size == 0 else batch_size
     if size is None:
-        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+        return scan(turn_of(f, "map", lambda _, x: ((), f(x))), (), xs)[1]
     if size < 0:
         raise ValueError(f"lax.map: batch_size must not be negative, got {batch_size}")
     whole = n // size * size if size else 0
     if not whole or whole == size == n:
         return vmap(f)(xs)
     batches = tree_unflatten(tree, [in_batches(x, whole, size) for x in leaves])
-    ys = tree_map(without_batches, scan(lambda _, x: ((), vmap(f)(x)), (), batches)[1])
+    ys = tree_map(without_batches, scan(turn_of(f, "vmap", lambda _, x: ((), vmap(f)(x))), (), batches)[1])
     if whole == n:
         return ys
     rest = vmap(f)(tree_unflatten(tree, [slice_in_dim(x, whole, n) for x in leaves]))

@@ -109,6 +109,7 @@ class Primitive(RuleSlots):
         self.multiple_results = multiple_results
         self.higher_order = higher_order     # contains programs: its impl gets and returns Arrays
         self.usual_params = {}               # parameters that printers leave out at these values
+        self.dce_rule = None                 # how to do less; see def_dce
         primitives[name] = self
 
     def bind(self, *args, **params):
@@ -118,6 +119,11 @@ class Primitive(RuleSlots):
     def effects_of(self, params):
         """The side effects of an application; a primitive with some overrides this."""
         return frozenset()
+
+    def def_dce(self, rule):
+        """rule(equation, which of its results are used) -> an equation that computes only those"""
+        self.dce_rule = rule
+        return rule
 
     def to_record(self, args, params):
         """Operands and parameters to write down; one that is given Python functions overrides this."""
@@ -389,7 +395,8 @@ class EvalTrace(Trace):
         if primitive.higher_order:
             outs = rule(*[eval_operand(primitive, a) for a in args], **params)
             if debug_nans.touched or debug_infs.touched:
-                refuse_wrong_numbers(primitive.name, [x._value for x in outs])
+                arrays = outs if primitive.multiple_results else [outs]
+                refuse_wrong_numbers(primitive.name, [x._value for x in arrays])
             return outs
         # One loop over the operands: this is the path of every eager operation.
         values, weak = [], "weak_type" in params

@@ -6,17 +6,20 @@ A function decorated with `custom_vmap` says what it does on a batch.
 
 from minijax.array import as_array
 from minijax.avals import typeof
+from minijax.control_flow import map as loop_map
 from minijax.core import Tracer
 from minijax.custom_derivatives import CustomFunction
 from minijax.flatten import FlatFunction, fun_name
 from minijax.higher_order.custom_vmap import custom_vmap_call_p
-from minijax.higher_order.programs import closed_program
+from minijax.higher_order.programs import closed_program, merge, tracked, untracked
 from minijax.jaxpr import ClosedJaxpr
 from minijax.rules import moveaxis, not_mapped
 from minijax.tracebacks import api_boundary
-from minijax.tree_util import tree_flatten, tree_unflatten
+from minijax.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
-__all__ = ["custom_vmap", "flat_vmap_rule", "check_vmap_rule", "check_batch_axes"]
+__all__ = [
+    "custom_vmap", "flat_vmap_rule", "check_vmap_rule", "check_batch_axes", "sequential_vmap",
+]
 
 
 # --- custom_vmap ----------------------------------------------------------------------------------
@@ -94,3 +97,20 @@ def check_batch_axes(name, size, outs, batched):
             raise ValueError(f"custom vmap rule {name} says that an output of type "
                              f"{typeof(x).str_short()} is batched: its axis 0 should have the "
                              f"size of the batch, {size}")
+
+
+def sequential_vmap(f):
+    """Decorate a function that vmap is to call for one example after the other, in a loop."""
+    f = custom_vmap(f)
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, *args):
+        leaves, tree = tree_flatten(args)
+        is_mapped = tree_leaves(in_batched)
+
+        def one(rows):
+            return f(*tree_unflatten(tree, merge(is_mapped, rows, untracked(is_mapped, leaves))))
+
+        outs = loop_map(one, tracked(is_mapped, leaves))
+        return outs, tree_map(lambda _: True, outs)
+    return f

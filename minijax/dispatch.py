@@ -6,13 +6,17 @@ reads make the key; only a new key is traced, and only a new program compiled.
 """
 
 import inspect
+import warnings
 from functools import cache, update_wrapper
+from sys import getrefcount
 from weakref import WeakKeyDictionary
 
 from minijax.api import ShapeDtypeStruct, check_callable
 from minijax.array import Array, as_array
 from minijax.avals import typeof
 from minijax.compile_logs import explain_miss, log_step, timed
+from minijax.compiler.analysis import cost_analysis, memory_analysis
+from minijax.compiler.donation import usable_donations
 from minijax.config import config, debug_infs, debug_nans, disable_jit, explain_cache_misses
 from minijax.core import Tracer, eval_trace, get_current_trace, rules_epoch
 from minijax.errors import see
@@ -26,29 +30,32 @@ from minijax.tree_code import builder, reader
 from minijax.tree_util import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 __all__ = [
-    "static_positions", "check_static", "static_key", "tagged", "Program", "CheckedProgram",
-    "LEAF_TREE", "plain_tree", "ArgumentReader", "leaf_key", "programs_of", "JitFunction",
-    "buffers_of", "BoundJit", "jit", "clear_caches", "Traced", "Lowered", "Compiled",
-    "check_arguments",
+    "chosen_positions", "check_chosen", "check_disjoint", "static_key", "tagged", "Program",
+    "CheckedProgram", "warn_of_unusable", "writable", "LEAF_TREE", "plain_tree", "ArgumentReader",
+    "leaf_key", "programs_of", "JitFunction", "buffers_of", "BoundJit", "jit", "clear_caches",
+    "Traced", "Lowered", "Compiled", "check_arguments",
 ]
 
 
 # --- Static arguments -----------------------------------------------------------------------------
 
-def static_positions(fun, static_argnums, static_argnames):
-    """Which positions and names are static; each kind is completed from the other by the signature."""
+def chosen_positions(kind, fun, argnums, argnames):
+    """Positions and names of arguments that are "static", or that are to "donate".
+
+    Each is completed from the other by the signature.
+    """
     names = positional_names(fun)
-    nums = as_index_tuple("static_argnums", () if static_argnums is None else static_argnums)
+    nums = as_index_tuple(f"{kind}_argnums", () if argnums is None else argnums)
     nums = tuple(n % len(names) if n < 0 and names else n for n in nums)
-    given = static_argnames if static_argnames is not None else ()
+    given = argnames if argnames is not None else ()
     given = (given,) if isinstance(given, str) else tuple(given)
-    check_static(fun, nums, given, names)
+    check_chosen(kind, fun, nums, given, names)
     by_name = tuple(names.index(n) for n in given if n in names)
     by_num = tuple(names[n] for n in nums if 0 <= n < len(names))
     return frozenset(nums + by_name), frozenset(given + by_num)
 
 
-def check_static(fun, nums, given, names):
+def check_chosen(kind, fun, nums, given, names):
     signature = signature_of(fun)
     if signature is None:
         return
@@ -57,12 +64,19 @@ def check_static(fun, nums, given, names):
         for n in nums:
             if n >= len(names):
                 raise ValueError(f"jitted function {fun_name(fun)} has {len(names)} positional "
-                                 f"arguments, but static_argnums includes {n}")
+                                 f"arguments, but {kind}_argnums includes {n}")
     if inspect.Parameter.VAR_KEYWORD not in kinds:
         for name in given:
             if name not in signature.parameters:
                 raise ValueError(f"jitted function {fun_name(fun)} has no argument {name!r}, which "
-                                 "static_argnames includes")
+                                 f"{kind}_argnames includes")
+
+
+def check_disjoint(static_nums, donate_nums, static_names, donate_names):
+    for kind, both in (("nums", static_nums & donate_nums), ("names", static_names & donate_names)):
+        if both:
+            raise ValueError(f"static_arg{kind} and donate_arg{kind} cannot intersect, but both have "
+                             f"{', '.join(map(repr, sorted(both)))}")
 
 
 def static_key(label, value):
@@ -97,7 +111,9 @@ class Program:
         self.jaxpr, self.consts = jaxpr, consts
         self.out_tree = LEAF_TREE if out_tree == LEAF_TREE else out_tree
         self.build = builder(out_tree)
-        self.name, self.donated, self.inline = name, donated, inline
+        self.name, self.inline = name, inline
+        self.donated = usable_donations(jaxpr.in_avals[len(consts):], jaxpr.out_avals, donated)
+        warn_of_unusable([jaxpr.in_avals[len(consts) + k] for k in donated if k not in self.donated])
         self.weak = [v.aval.weak_type for v in jaxpr.outvars]
         traced = any(isinstance(c, Tracer) for c in consts)
         self.const_values = None if traced else [as_array(c)._value for c in consts]
@@ -116,7 +132,18 @@ class Program:
         types = tuple(self.jaxpr.in_avals[len(self.consts):])
         log_step("Compiling jit(%s) with shapes and types %s", self.name, types)
         with timed(f"compilation of jit({self.name})"):
-            return executable_of(self.jaxpr)
+            return executable_of(self.jaxpr, tuple(len(self.consts) + k for k in self.donated))
+
+    def run_donating(self, leaves, buffers):
+        """As `run`; arrays that are donated are no more, and results may have their memory."""
+        for k in self.donated:
+            buffers[k] = writable(buffers, k)
+        try:
+            return self.run(buffers)
+        finally:
+            for k in self.donated:
+                if type(leaves[k]) is Array:
+                    leaves[k].delete()
 
     def bind(self, leaves):
         """The program as one equation, or as its equations if it is inline."""
@@ -135,6 +162,22 @@ class CheckedProgram(Program):
         given = zip([*self.const_values, *buffers], self.jaxpr.in_avals)
         find_wrong_number(self.jaxpr, [Array(b, a.weak_type) for b, a in given], tree_leaves(out))
         return out
+
+
+def warn_of_unusable(avals):
+    if avals:
+        kinds = ", ".join(a.str_short(short_dtypes=False) for a in avals)
+        warnings.warn(f"Some donated buffers were not usable: {kinds}.\nNo result has that shape and "
+                      "dtype, so these arrays stay as they are.", stacklevel=4)
+
+
+def writable(buffers, k):
+    """A buffer that a result may be written over: this one if nobody else has it, else a copy."""
+    # Who knows of it: its Array, the list, and the call of getrefcount.
+    if buffers[k].base is not None or not buffers[k].flags.owndata or getrefcount(buffers[k]) > 3:
+        return buffers[k].copy()
+    buffers[k].setflags(write=True)
+    return buffers[k]
 
 
 LEAF_TREE = tree_structure(0)
@@ -189,13 +232,18 @@ def programs_of(fun, options):
 class JitFunction:
     """A function that is traced once a signature, compiled once a program, and then looked up."""
 
-    def __init__(self, fun, static_argnums, static_argnames, donate_argnums, inline):
+    def __init__(self, fun, static_argnums, static_argnames, donate_argnums, donate_argnames,
+                 inline):
         self.fun, self.inline = fun, inline
-        self.static_nums, self.static_names = static_positions(fun, static_argnums, static_argnames)
-        self.donate = as_index_tuple("donate_argnums", donate_argnums or ())
+        self.static_nums, self.static_names = chosen_positions(
+            "static", fun, static_argnums, static_argnames)
+        self.donate_nums, self.donate_names = chosen_positions(
+            "donate", fun, donate_argnums, donate_argnames)
+        check_disjoint(self.static_nums, self.donate_nums, self.static_names, self.donate_names)
         self.has_static = bool(self.static_nums or self.static_names)
         self.flatten = ArgumentReader()
-        self.programs = programs_of(fun, (self.static_nums, self.static_names, self.donate, inline))
+        self.programs = programs_of(fun, (self.static_nums, self.static_names, self.donate_nums,
+                                          self.donate_names, inline))
         update_wrapper(self, fun, updated=())   # not its __dict__: fun may be jitted itself
 
     def __call__(self, *args, **kwargs):
@@ -207,6 +255,8 @@ class JitFunction:
             if get_current_trace() is eval_trace and program.const_values is not None:
                 buffers = buffers_of(leaves)
                 if buffers is not None:
+                    if program.donated:
+                        return program.run_donating(leaves, buffers)
                     return program.run(buffers)
             return tree_unflatten(program.out_tree, program.bind(leaves))
         except Exception as error:
@@ -262,9 +312,20 @@ class JitFunction:
             raise RecursionError(f"tracing {name} did not end: does it call itself without a Python-"
                                  "level condition that stops it? Both branches of lax.cond are "
                                  "traced") from error
-        kind = CheckedProgram if debug_nans.value or debug_infs.value else Program
-        return kind(convert_constvars_jaxpr(jaxpr), consts, flat.out_tree, name, self.donate,
-                    self.inline)
+        is_checked = debug_nans.value or debug_infs.value
+        kind = CheckedProgram if is_checked else Program
+        donated = () if is_checked else self.donated_leaves(in_tree, len(leaves))
+        return kind(convert_constvars_jaxpr(jaxpr), consts, flat.out_tree, name,
+                    donated, self.inline)
+
+    def donated_leaves(self, in_tree, n):
+        """The numbers of the leaves that are in donated arguments."""
+        if not (self.donate_nums or self.donate_names):
+            return ()
+        args, kwargs = tree_unflatten(in_tree, range(n))
+        numbers = [i for i in range(len(args) + len(self.static_nums)) if i not in self.static_nums]
+        given = [x for i, x in zip(numbers, args) if i in self.donate_nums]
+        return tuple(tree_leaves([given, *(kwargs[k] for k in self.donate_names & kwargs.keys())]))
 
     def dynamic_names(self):
         return [name for i, name in enumerate(positional_names(self.fun)) if i not in self.static_nums]
@@ -324,14 +385,15 @@ def jit(fun=None, /, *, static_argnums=None, static_argnames=None, donate_argnum
     """`fun`, compiled: traced once for each signature of its arguments, then run as machine code.
 
     Arguments in static_argnums or static_argnames are Python values and part of the signature; they
-    must be hashable. Donation is accepted and has no effect yet. Also usable as `@jit(inline=True)`.
+    must be hashable. Arrays in donate_argnums or donate_argnames are deleted by the call if a result
+    of their shape and dtype can have their memory. Also usable as `@jit(inline=True)`.
     """
     if fun is None:
         return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames,
                              donate_argnums=donate_argnums, donate_argnames=donate_argnames,
                              inline=inline)
     check_callable(fun)
-    return JitFunction(fun, static_argnums, static_argnames, donate_argnums, inline)
+    return JitFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, inline)
 
 
 def clear_caches():
@@ -378,6 +440,10 @@ class Lowered:
 
     out_info = property(lambda self: self.traced.out_info)
 
+    def cost_analysis(self):
+        """As `compile().cost_analysis()`."""
+        return self.compile().cost_analysis()
+
     def as_text(self, dialect="jaxpr"):
         """The program as text: dialect "jaxpr", or one of those of `Compiled.as_text`."""
         if dialect == "jaxpr":
@@ -399,7 +465,16 @@ class Compiled:
         leaves = [as_array(x) for x in tree_flatten((args, kwargs))[0]]
         wanted = self.program.jaxpr.in_avals[len(self.program.consts):]
         check_arguments(wanted, leaves, self.program.name)
-        return self.program.run(buffers_of(leaves))
+        program, buffers = self.program, buffers_of(leaves)
+        return program.run_donating(leaves, buffers) if program.donated else program.run(buffers)
+
+    def cost_analysis(self):
+        """Counted operations and bytes of one call: "flops", "transcendentals", "bytes accessed"."""
+        return cost_analysis(self.executable.program)
+
+    def memory_analysis(self):
+        """Bytes of arguments, results, donated memory among these, and temporaries."""
+        return memory_analysis(self.executable.program, len(self.program.consts))
 
     def as_text(self, dialect="python"):
         """The program as text, as the stages of compilation made it.

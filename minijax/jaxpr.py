@@ -17,7 +17,7 @@ __all__ = [
     "jaxprs_in_params", "inner_effects", "open_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "Names",
     "encode_name", "WIDTH", "jaxpr_lines", "eqn_lines", "printed_params", "name_as_outside",
     "param_lines", "nested_lines", "short_or_long", "param_text", "check_jaxpr", "bind_var",
-    "check_atom", "check_eqn", "dce_jaxpr", "convert_constvars_jaxpr",
+    "check_atom", "check_eqn", "dce_jaxpr", "inputs_read", "convert_constvars_jaxpr",
 ]
 
 
@@ -106,6 +106,7 @@ class ClosedJaxpr:
         self.jaxpr, self.consts = jaxpr, list(consts)
 
     eqns = property(lambda self: self.jaxpr.eqns)
+    literals = property(lambda self: self.consts)
     effects = property(lambda self: self.jaxpr.effects)
     in_avals = property(lambda self: self.jaxpr.in_avals)
     out_avals = property(lambda self: self.jaxpr.out_avals)
@@ -329,10 +330,19 @@ def dce_jaxpr(jaxpr, used_outputs=None):
     live = {v for v in outvars if isinstance(v, Var)}
     eqns = []
     for eqn in reversed(jaxpr.eqns):
-        if eqn.effects or any(v in live for v in eqn.outvars):
-            eqns.append(eqn)
-            live.update(v for v in eqn.invars if isinstance(v, Var))
+        used = [v in live for v in eqn.outvars]
+        if eqn.effects or any(used):
+            rule = None if all(used) else eqn.primitive.dce_rule
+            eqns.append(eqn if rule is None else rule(eqn, tuple(used)))
+            live.update(v for v in eqns[-1].invars if isinstance(v, Var))
     return jaxpr.replace(outvars=outvars, eqns=eqns[::-1])
+
+
+def inputs_read(jaxpr):
+    """For each argument, whether the program reads or returns it."""
+    read = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
+    read.update(v for v in jaxpr.outvars if isinstance(v, Var))
+    return tuple([v in read for v in jaxpr.invars])
 
 
 def convert_constvars_jaxpr(jaxpr):

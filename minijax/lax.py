@@ -105,6 +105,7 @@ from minijax.primitives.structural import (
     squeeze as squeeze, squeeze_p as squeeze_p, transpose as transpose, transpose_p as transpose_p,
 )
 from minijax.rules import Zero, defvectorized
+from minijax.solves import custom_linear_solve as custom_linear_solve, custom_root as custom_root
 from minijax.tree_util import tree_map
 
 __all__ = [
@@ -142,9 +143,9 @@ __all__ = [
     "broadcast_to_rank", "broadcasted_iota", "collapse", "concatenate", "concatenate_p",
     "expand_dims", "full", "full_like", "index_in_dim", "iota", "iota_p", "pad", "pad_p", "reshape",
     "reshape_p", "rev", "rev_p", "slice", "slice_in_dim", "slice_p", "split", "split_p", "squeeze",
-    "squeeze_p", "transpose", "transpose_p", "stop_gradient_p", "stop_gradient",
-    "stop_gradient_of_leaf", "stop_gradient_jvp", "dtype", "broadcast_like", "stack", "unstack",
-    "tile", "empty",
+    "squeeze_p", "transpose", "transpose_p", "custom_linear_solve", "custom_root",
+    "stop_gradient_p", "stop_gradient", "stop_gradient_of_leaf", "stop_gradient_jvp", "dtype",
+    "broadcast_like", "stack", "unstack", "tile", "empty",
 ]
 
 

@@ -71,8 +71,66 @@ def mixed_integers(jax, x):
     return np_.cumsum(x) * order + np_.sort(x) / (order + 1)
 
 
+def scanning(jax, x):
+    np_ = jax.numpy
+    turn = lambda c, row: (np_.sin(c * row) + x, {"y": c * x[0], "row": row})
+    c, ys = jax.lax.scan(turn, x * 0.5, MATRIX + x)
+    back, _ = jax.lax.scan(lambda c, row: (0.5 * c + row, None), x, ys["y"], reverse=True)
+    return c + back + np_.sum(ys["row"], axis=0)
+
+
+def choosing(jax, x):
+    lax, np_ = jax.lax, jax.numpy
+    first = lax.cond(x[0] > 0.2, lambda y: np_.sin(y) * x, lambda y: y * y, x + 1.0)
+    second = lax.switch(np_.int32(4.0 * x[1]), [np_.cos, lambda y: y * x[2], np_.tanh], first)
+    return lax.fori_loop(0, 3, lambda i, c: c * second + i, first)
+
+
+def scan_in_cond_in_scan(jax, x):
+    lax, np_ = jax.lax, jax.numpy
+
+    def inner(c):
+        return lax.scan(lambda d, u: (d * u * 0.5 + c, d), c, x)[0]
+
+    def turn(c, t):
+        y = lax.cond(t > 0.5, inner, lambda c: c * t, c)
+        return y, np_.sin(y)
+    c, ys = lax.scan(turn, x[1], x, reverse=True)
+    return ys + c
+
+
+def while_in_scan_in_vmap(jax, x):
+    """The loop counts how often x[0] goes into y: it has no derivative, what is done with it has."""
+    lax = jax.lax
+
+    def count(y):
+        start = lax.stop_gradient(y), 0.0
+        return lax.while_loop(lambda s: s[0] > 0.2, lambda s: (s[0] - 0.25, s[1] + 1.0), start)[1]
+
+    def one(t):
+        return lax.scan(lambda c, y: (c * t + count(y * t), None), t, x)[0]
+    return jax.vmap(one)(x)
+
+
+def cond_in_vmap_in_fori(jax, x):
+    lax, np_ = jax.lax, jax.numpy
+    pick = jax.vmap(lambda t: lax.cond(t > 0.5, lambda: np_.sqrt(t - 0.25), lambda: t * t * x[1]))
+    return lax.fori_loop(0, 2, lambda i, c: pick(c) + 0.1 * x, x)
+
+
+def switch_of_loops(jax, x):
+    lax, np_ = jax.lax, jax.numpy
+    sums = lax.associative_scan(lambda a, b: a * b + 0.1 * a, x)
+    rows = lax.map(lambda t: lax.switch(np_.int32(3.0 * t), [
+        lambda: lax.fori_loop(0, 2, lambda i, c: c * t, sums[0]), lambda: np_.exp(t) * x[0],
+        lambda: t]), x)
+    return rows * sums
+
+
 PROGRAMS = [polynomial, trigonometric, nested_calls, mlp_loss, newton_sqrt, softmax_rows, indexing,
-            selecting, shapes, closure_over_outer, batched_inside, mixed_integers]
+            selecting, shapes, closure_over_outer, batched_inside, mixed_integers,
+            scanning, choosing, scan_in_cond_in_scan, while_in_scan_in_vmap, cond_in_vmap_in_fori,
+            switch_of_loops]
 
 
 # Each transformation takes a function of a vector to another one, in the library given.

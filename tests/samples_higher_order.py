@@ -5,7 +5,7 @@ from minijax.avals import typeof
 from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.staging import trace_to_closed_jaxpr
-from minijax.primitives.elementwise import add, cos, exp, lt, mul, sin, sub
+from minijax.primitives.elementwise import add, cos, div, exp, lt, mul, sin, sub
 from minijax.primitives.reductions import reduce_sum
 
 
@@ -59,6 +59,16 @@ def custom_vmap_sample(f, *args):
     def rule(axis, vals, dims):
         return batch_flat(f, axis, vals, dims)
     return args, dict(call=program(f, *args), rule=rule)
+
+
+def linear_solve_sample(a, b):
+    def product(a, b):
+        return [mul(a, b)]
+
+    def quotient(a, b):
+        return [div(b, a)]
+    times, solve = program(product, a, b), program(quotient, a, b)
+    return (a, b), dict(matvec=times, vecmat=times, solve=solve, transpose_solve=solve, num_consts=1)
 
 
 def custom_lin_sample(x, t):
@@ -173,6 +183,7 @@ higher_order_samples = {
     "custom_vjp_call": [custom_vjp_sample(chain, floats(2, 3), floats(2, 3, seed=1)),
                         custom_vjp_sample(linear, floats(2, 3))],
     "custom_lin": [custom_lin_sample(floats(3), floats(3, seed=1))],
+    "custom_linear_solve": [linear_solve_sample(floats(3) + 3, floats(3, seed=1))],
     "custom_vmap_call": [custom_vmap_sample(chain, floats(2, 3), floats(2, 3, seed=1)),
                          custom_vmap_sample(linear, floats(2, 3))],
 }

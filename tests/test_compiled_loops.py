@@ -42,7 +42,7 @@ def check_all(f, *args, want=None, rtol=2e-6):
             want = minijax.tree.leaves(f(*args))
     for renderer in RENDERERS:
         exe = executable(f, *args, renderer=renderer)
-        for name in ("lower", "fuse", "update_in_place"):
+        for name in ("lower", "tile_loops", "fuse", "update_in_place"):
             check_program(exe.passes[name])
         leaves = [np.asarray(x) for x in minijax.tree.leaves(args)]
         got = exe(*leaves)
@@ -305,3 +305,27 @@ def test_products_in_loops_are_nests(lhs, rhs, numbers):
                     rtol=1e-4)
     loop, = [s for s in exe.passes["fuse"].steps if isinstance(s, Loop)]
     assert not has_calls(loop)
+
+
+# --- Tiles of examples ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("count", [32, 33, 64, 100])
+def test_examples_that_run_by_themselves_run_in_tiles(count):
+    def steps(x, a):
+        return lax.while_loop(lambda c: (c[0] > 1) & (c[1] < 50),
+                              lambda c: (c[0] * 0.5 + a * 0.1, c[1] + 1), (x, 0))
+    x, a = np.linspace(0, 900, count, dtype=np.float32), floats(count, seed=1)
+    exe = check_all(minijax.vmap(steps), x, a)
+    assert any(isinstance(s, Loop) for s in exe.passes["tile_loops"].steps) == (count > 32)
+    check_all(minijax.vmap(steps, (0, None)), x, np.float32(0.5))
+    check_all(minijax.vmap(minijax.vmap(steps, (0, None)), (None, 0)), x, a[:3])
+
+
+def test_examples_that_see_one_another_do_not_run_in_tiles():
+    def f(x):
+        def turn(c):
+            return c * 0.5 + c[::-1] * 0.01
+        rows = minijax.vmap(lambda c: lax.while_loop(lambda c: c.sum() > 1, turn, c))
+        return rows(x)
+    exe = check_all(f, jnp.asarray(abs(floats(40, 3))))
+    assert not any(isinstance(s, Loop) for s in exe.passes["tile_loops"].steps)

@@ -187,6 +187,94 @@ def test_a_callback_may_compute_and_transform():
     assert got == [2.0]
 
 
+# --- In loops and custom rules --------------------------------------------------------------------
+
+def loops(lib):
+    lax, show = lib.lax, lambda fmt, x: lib.debug.print(fmt, x, ordered=True)
+
+    def scanned(x):
+        def body(c, y):
+            show("scan {}", c)
+            return c * y, c
+        return lax.scan(body, x, np.arange(1, 4, dtype=F))[0]
+
+    def counted(x):
+        def body(i, c):
+            show("fori {}", i)
+            return lib.numpy.sin(c) * 2
+        return lax.fori_loop(0, 3, body, x)
+
+    def while_true(x):
+        def body(c):
+            show("while {}", c)
+            return c + 1
+        return lax.while_loop(lambda c: c < 4, body, x)
+
+    def chosen(x):
+        return lax.cond(x > 1, lambda x: (show("yes {}", x), x * x)[1],
+                        lambda x: (show("no {}", x), -x)[1], x)
+
+    def nested(x):
+        return lax.scan(lambda c, y: (chosen(c) + y, None), scanned(x), np.arange(2, dtype=F))[0]
+
+    def custom(x):
+        @lib.custom_jvp
+        def f(x):
+            show("custom {}", x)
+            return lib.numpy.sin(x)
+        f.defjvp(lambda p, t: (f(*p), t[0] * lib.numpy.cos(p[0])))
+        return f(x)
+
+    def custom_backwards(x):
+        @lib.custom_vjp
+        def f(x):
+            show("primal {}", x)
+            return x * x
+
+        def forward(x):
+            show("forward {}", x)
+            return x * x, x
+
+        def backward(x, ct):
+            show("backward {}", ct)
+            return (2 * x * ct,)
+        f.defvjp(forward, backward)
+        return f(x)
+
+    def dropped(x):
+        lib.jit(custom)(x)
+        scanned(x)
+        return x
+    return locals()
+
+
+WRAPS = {"eager": lambda lib, f: f, "jit": lambda lib, f: lib.jit(f), "grad": lambda lib, f: lib.grad(f),
+         "jit(grad)": lambda lib, f: lib.jit(lib.grad(f)), "grad(jit)": lambda lib, f: lib.grad(lib.jit(f)),
+         "jvp": lambda lib, f: lambda x: lib.jvp(f, (x,), (x,))}
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+@pytest.mark.parametrize("name", ["scanned", "counted", "while_true", "chosen", "nested", "custom",
+                                  "custom_backwards", "dropped"])
+def test_effects_in_programs_in_programs(name, wrap, capsys):
+    if name == "while_true" and "grad" in wrap:
+        pytest.skip("no reverse mode of while_loop")
+    agree(lambda lib: WRAPS[wrap](lib, loops(lib)[name])(F(2)), capsys)
+
+
+@pytest.mark.parametrize("name", ["scanned", "counted", "custom"])
+def test_effects_in_batched_loops(name, capsys):
+    agree(lambda lib: lib.jit(lib.vmap(loops(lib)[name]))(np.array([1, 2], F)), capsys)
+
+
+def test_pure_callbacks_in_loops():
+    def run(lib):
+        f = lambda x: lib.pure_callback(lambda x: np.sin(x), SCALAR, x, vmap_method="sequential")
+        loop = lambda x: lib.lax.fori_loop(0, 3, lambda i, c: f(c) + i, x)
+        return lib.jit(lib.vmap(loop))(np.arange(3, dtype=F))
+    np.testing.assert_allclose(run(minijax), run(jax), rtol=1e-6)
+
+
 # --- The four laws --------------------------------------------------------------------------------
 
 def test_programs_know_their_effects():

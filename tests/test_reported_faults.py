@@ -146,3 +146,73 @@ def test_no_warning_for_what_ieee_defines(recwarn):
     for f in (lambda x: 1.0 / x, mnp.log, mnp.sqrt, lambda x: x - x, lambda x: x * 1e38 * 1e38):
         f(x), minijax.jit(f)(x)
     assert not recwarn.list
+
+
+# --- Loops and branches ---------------------------------------------------------------------------
+
+@pytest.mark.parametrize("m, n", [(5, 3), (3, 3), (4, 4), (1, 3)])
+@pytest.mark.parametrize("in_condition", ["inner", "outer", "both", "neither"])
+def test_nested_vmap_of_while(m, n, in_condition):
+    limits = {"inner": lambda i, j: j, "outer": lambda i, j: i, "both": lambda i, j: i + j,
+              "neither": lambda i, j: 4.0}
+
+    def loop(lib, i, j):
+        limit = limits[in_condition](i, j)
+        return lib.lax.while_loop(lambda s: s[0] < limit, lambda s: (s[0] + 1.0, s[1] * 1.5 + i, s[2] + j),
+                                  (0.0, j, lib.numpy.zeros(2)))
+    outer, inner = np.arange(m, dtype=F), 2 * np.arange(n, dtype=F)
+    grid = lambda lib: lib.vmap(lambda i: lib.vmap(lambda j: loop(lib, i, j))(inner))
+    rows = [[loop(minijax, i, j) for j in inner] for i in outer]
+    for ours in (grid(minijax)(outer), minijax.jit(grid(minijax))(outer)):
+        for k, leaf in enumerate(ours):
+            want = np.array([[np.asarray(cell[k]) for cell in row] for row in rows])
+            np.testing.assert_allclose(leaf, want, rtol=1e-6)
+    compare(grid(minijax)(outer), grid(jax)(outer), 1e-6)
+
+
+def test_vmap_of_grad_of_cond_where_the_branch_not_taken_is_nan():
+    f = lambda lib, x: lib.lax.cond(x > 0, lambda: lib.numpy.sqrt(x), lambda: -x)
+    g = lambda lib, x: lib.lax.switch(lib.numpy.int32(x > 0), [lambda x: x * 0, lib.numpy.log], x)
+    for h in (f, g):
+        for x in (F(0.0), F(-1.0), F(4.0)):
+            agree(gradient(h), x)
+        slopes = minijax.vmap(minijax.grad(lambda x: h(minijax, x)))(np.array([-1.0, 0.0, 4.0], F))
+        assert np.isfinite(slopes).all()
+
+
+def test_scan_and_map_over_nothing():
+    empty = np.zeros((0, 3), F)
+    step = lambda c, x: (c + x[0], {"y": x, "n": x.sum() > 0})
+    agree(lambda lib: lambda xs: lib.lax.scan(step, 1.5, xs), empty)
+    agree(lambda lib: lambda xs: lib.lax.map(lambda x: (x.sum(), x), xs), empty)
+    agree(lambda lib: lib.grad(lambda xs: lib.lax.scan(step, 1.5, xs)[0]), empty)
+
+
+def test_jacfwd_of_a_loop_with_grad_in_its_body():
+    def loop(lib, x):
+        inner = lambda y: lib.numpy.sum(lib.numpy.sin(y) * x)
+        return lib.lax.scan(lambda c, a: (c + a * lib.grad(inner)(c), c.sum()), x, V)
+    agree(lambda lib: lib.jacfwd(lambda x: loop(lib, x)), V[:3], rtol=1e-5)
+
+
+def test_carry_errors_show_both_structures_and_the_leaf():
+    with pytest.raises(TypeError) as caught:
+        minijax.lax.scan(lambda c, x: (0, x), None, V)
+    assert "PyTreeDef(None)" in str(caught.value) and "PyTreeDef(*)" in str(caught.value)
+    with pytest.raises(TypeError) as caught:
+        minijax.lax.scan(lambda state, x: ({"w": state["w"], "n": state["n"] + 0.5}, x),
+                         {"w": F(1), "n": np.int32(1)}, V)
+    assert all(part in str(caught.value) for part in ("state['n']", "i32[]", "f32[]"))
+    assert "['w']" not in str(caught.value)
+
+
+def test_endless_recursion_through_cond_says_so():
+    @minijax.jit
+    def countdown(n):
+        return minijax.lax.cond(n > 0, lambda: countdown(n - 1), lambda: n)
+    for _ in range(2):
+        with pytest.raises(RecursionError, match="countdown did not end.*lax.cond"):
+            countdown(3)
+    assert minijax.jit(lambda x: x + 1)(1) == 2
+    assert minijax.grad(lambda x: minijax.lax.cond(x > 0, lambda: x * x, lambda: x))(3.0) == 6.0
+

@@ -18,8 +18,8 @@ from minijax.config import (
 )
 
 __all__ = [
-    "is_enabled", "cache_folder", "private_folder", "key_of", "source_hash", "load", "save",
-    "write", "DEFAULT_LIMIT", "remove_oldest",
+    "is_enabled", "cache_folder", "private_folder", "key_of", "source_hash", "load", "checksum_of",
+    "save", "write", "DEFAULT_LIMIT", "remove_oldest",
 ]
 
 
@@ -80,12 +80,17 @@ def load(key):
         path = os.path.join(private_folder(), f"{key}.o")
         with open(path, "rb") as file:
             checksum, code = file.read(32), file.read()
-        if hashlib.sha256(code).digest() != checksum:
+        if checksum_of(key, code) != checksum:
             return None
         os.utime(path)            # used now: others are removed first
         return code
     except OSError:
         return None
+
+
+def checksum_of(key, code):
+    """32 bytes that tell a whole entry of this name from anything else."""
+    return hashlib.sha256(key.encode() + code).digest()
 
 
 def save(key, code, source):
@@ -95,7 +100,7 @@ def save(key, code, source):
     try:
         folder = private_folder()
         write(folder, f"{key}.py", source.encode())
-        write(folder, f"{key}.o", hashlib.sha256(code).digest() + code)
+        write(folder, f"{key}.o", checksum_of(key, code) + code)
         remove_oldest(folder)
     except OSError:
         pass                      # a full disk, a folder for reading only: there is no cache then

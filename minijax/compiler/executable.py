@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax.array import Array
 from minijax.compiler import runtime
+from minijax.compiler.donation import reuse_donated
 from minijax.compiler.fuse import fuse
 from minijax.compiler.in_place import update_in_place
 from minijax.compiler.ir_text import program_text
@@ -23,6 +24,7 @@ from minijax.compiler.plan import NativeMainWriter, Plan
 from minijax.compiler.pool import share
 from minijax.compiler.render_python import render
 from minijax.compiler.simplify import exact_identities, fold_constants
+from minijax.compiler.tiles import tile_loops
 from minijax.jaxpr import ClosedJaxpr
 
 __all__ = [
@@ -34,9 +36,9 @@ __all__ = [
 
 # --- The list of passes ---------------------------------------------------------------------------
 
-# jaxpr -> jaxpr five times, then loop IR three times; the last is what is compiled.
+# jaxpr -> jaxpr five times, then loop IR four times; the last is what is compiled.
 PASSES = (inline_calls, dead_code, fold_constants, exact_identities, common_subexpressions, lower,
-          fuse, update_in_place)
+          tile_loops, fuse, update_in_place)
 
 
 def run_passes(closed):
@@ -118,12 +120,13 @@ class Executable:
     `passes` has the result of each pass; `as_text()` is the generated source.
     """
 
-    def __init__(self, closed, renderer):
+    def __init__(self, closed, renderer, donated=()):
         if renderer not in RENDERERS:
             raise ValueError(f"renderer must be one of {', '.join(RENDERERS)}, got {renderer!r}")
         self.jaxpr, self.passes = closed, run_passes(closed)
         self.optimised = self.passes["common_subexpressions"]
-        self.program = self.passes["update_in_place"]
+        self.program = self.passes["reuse_donated"] = reuse_donated(
+            self.passes["update_in_place"], donated)
         self.consts = [constant_buffer(c) for c in self.optimised.consts]
         self.renderer = "plain" if jit_is_disabled() else renderer
         name = self.optimised.jaxpr.name or "program"
@@ -186,12 +189,13 @@ def constant_buffer(x):
     return runtime.as_buffer(x._value if type(x) is Array else np.asarray(x))
 
 
-def compile_jaxpr(jaxpr, consts=(), compiled=True, renderer="llvm"):
+def compile_jaxpr(jaxpr, consts=(), compiled=True, renderer="llvm", donated=()):
     """An Executable of a program: closed, or open with the values of its constvars.
 
     Renderer "llvm" makes machine code by LLVM; "python" gives Numba the generated source: the same
     results, slower to compile. With `compiled` false, or NUMBA_DISABLE_JIT=1 in
-    the environment, that source runs as plain Python.
+    the environment, that source runs as plain Python. Results may be written over the inputs that
+    `donated` has the numbers of, which then have to be writable.
     """
     closed = jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, consts)
-    return Executable(closed, renderer if compiled else "plain")
+    return Executable(closed, renderer if compiled else "plain", donated)

@@ -12,7 +12,7 @@ from minijax.compiler import render_loops  # adds loops and branches to what Ste
 from minijax.compiler.llvm_ops import (
     BIT, INT64, NOT_CONTIGUOUS, data_of, entry_alloca, int64, load, memory_type,
 )
-from minijax.compiler.plan import WORTH_RELEASING
+from minijax.compiler.plan import WORTH_RELEASING, outermost
 from minijax.compiler.render_llvm import StepWriter
 
 __all__ = ["POINTER", "ModuleWriter", "SAVE_THREAD", "RESTORE_THREAD", "EntryWriter"]
@@ -56,7 +56,8 @@ class ModuleWriter:
         memory = dict(zip(params, function.args))
         memory.update((b, entry_alloca(builder, memory_type(b.dtype), b.size)) for b in own)
         writer = StepWriter(builder, memory)
-        writer.part = function.args[-2:] if part.pieces else None
+        if part.pieces:
+            writer.ranges[outermost(part.steps[0])] = function.args[-2:]
         writer.axes.update((axis, load(builder, b.dtype, memory[b], int64(0)))
                            for axis, b in part.turns.items())
         writer.write(part.steps)
@@ -110,22 +111,29 @@ class EntryWriter:
         for number, b in enumerate(entry.arrays):
             found[b], wrong = data_of(builder, self.argument(number), memory_type(b.dtype))
             self.wrong = builder.or_(self.wrong, wrong)
-        if entry.needs_workspace:
-            base, _ = data_of(builder, self.argument(len(entry.arrays)), ir.IntType(8))
+        bases = self.bases()
         for b in dict.fromkeys(b for part in entry.parts for b in part.buffers):
             kind = memory_type(b.dtype)
             if b in plan.stack and len(plan.users[b]) > 1:
                 found[b] = entry_alloca(builder, kind, b.size)
-            elif b in plan.offsets:
-                place = builder.gep(base, [int64(plan.offsets[b])])
-                found[b] = builder.bitcast(place, kind.as_pointer())
+            for offsets, base in bases:
+                if b in offsets:
+                    place = builder.gep(base, [int64(offsets[b])])
+                    found[b] = builder.bitcast(place, kind.as_pointer())
         return found
+
+    def bases(self):
+        """[(offsets, address)] of the workspace and of the thread's own memory."""
+        given = [self.plan.offsets] * self.entry.needs_workspace
+        given += [self.plan.scratch] * bool(self.entry.scratch)
+        self.count = len(self.entry.arrays) + len(given)
+        return [(offsets, data_of(self.builder, self.argument(number), ir.IntType(8))[0])
+                for number, offsets in enumerate(given, len(self.entry.arrays))]
 
     def bounds(self):
         """The range of the outermost loop, the last two arguments."""
-        first = len(self.entry.arrays) + self.entry.needs_workspace
         convert = self.python("PyLong_AsSsize_t", INT64, POINTER)
-        return [self.builder.call(convert, [self.argument(first + k)]) for k in range(2)]
+        return [self.builder.call(convert, [self.argument(self.count + k)]) for k in range(2)]
 
     def check_order(self):
         """Return with an exception if an array is not in row-major order."""

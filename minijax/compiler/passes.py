@@ -9,7 +9,7 @@ from functools import wraps
 
 import numpy as np
 
-from minijax.jaxpr import ClosedJaxpr, Var, open_jaxpr
+from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, open_jaxpr
 from minijax.loop_ir import Buffer, LoweringContext, Program
 
 __all__ = [
@@ -49,7 +49,7 @@ def with_inner(step, eqn):
 # Primitives that only run a program, and the parameter that holds it, or a function of parameters.
 CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr",
          "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
-         "custom_vmap_call": "call"}
+         "custom_vmap_call": "call", "custom_linear_solve": "solve"}
 
 
 @also_inside
@@ -108,14 +108,7 @@ def substitute(env, atom):
 @also_inside
 def dead_code(closed):
     """Drop equations whose results nobody reads, unless they have effects."""
-    jaxpr = closed.jaxpr
-    live = {v for v in jaxpr.outvars if isinstance(v, Var)}
-    eqns = []
-    for eqn in reversed(jaxpr.eqns):
-        if eqn.effects or not live.isdisjoint(eqn.outvars):
-            eqns.append(eqn)
-            live.update(v for v in eqn.invars if isinstance(v, Var))
-    return ClosedJaxpr(jaxpr.replace(eqns=eqns[::-1]), closed.consts)
+    return ClosedJaxpr(dce_jaxpr(closed.jaxpr), closed.consts)
 
 
 # --- Common subexpressions ------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import numpy as np
 
 from minijax.compiler.dead_steps import has_calls
 from minijax.compiler.render_python import MainWriter, free_axes, index_text
+from minijax.compiler.rows import is_local
 from minijax.loop_ir import (
     AxisValue, Buffer, Call, Const, InBounds, Load, Loop, Nest, Op, Reduce, Store, While, all_nodes,
     buffer_of, buffers_read, buffers_written, dynamic_nodes, index_maps_of, programs_in,
@@ -27,8 +28,8 @@ __all__ = [
     "SHORT", "MAX_TURNS", "MAX_UNROLLED", "QUICK", "evaluations", "weight", "is_tiny", "is_long",
     "work", "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory", "sequences_of",
     "count_entries", "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES", "pieces_of",
-    "SMALL", "MAX_STACK", "Plan", "arrays_of", "bytes_of", "NativeMainWriter", "PartText",
-    "program_text", "WORTH_RELEASING",
+    "outermost", "turns_are_apart", "steps_inside", "SMALL", "MAX_STACK", "Plan", "arrays_of",
+    "bytes_of", "in_lines", "NativeMainWriter", "PartText", "program_text", "WORTH_RELEASING",
 ]
 
 
@@ -108,6 +109,7 @@ class Entry:
         self.pieces = parts[0].pieces
         self.work = sum(work(s) for part in parts for s in part.steps)
         self.arrays, self.needs_workspace = [], False
+        self.scratch = 0          # bytes that each thread needs
 
 
 def used_buffers(steps):
@@ -198,15 +200,44 @@ def pieces_of(step):
 
     They depend on the step alone, not on the number of threads, and so do results.
     """
-    if not isinstance(step, Nest) or not step.axes or work(step) < WORTH_SHARING:
+    if work(step) < WORTH_SHARING or not turns_are_apart(step):
         return None
-    # an element that is stored once belongs to one turn; one that is combined, to many
-    if step.axes[0].size == 1 or any(isinstance(n, Store) and n.combine for n in step.body):
-        return None
-    size = step.axes[0].size
+    size = outermost(step).size
     length = -(-size // min(MAX_PIECES, size, int(work(step) / PIECE)))
-    length += -length % 16 if len(step.axes) == 1 else 0       # whole vectors
+    if isinstance(step, Nest) and len(step.axes) == 1:
+        length += -length % 16    # whole vectors
     return [(begin, min(begin + length, size)) for begin in range(0, size, length)]
+
+
+def outermost(step):
+    """The axis of the outermost loop, or None."""
+    axes = [step.axis] if isinstance(step, Loop) else step.axes if isinstance(step, Nest) else []
+    return axes[0] if axes and axes[0].size > 1 else None
+
+
+def turns_are_apart(step):
+    """Whether no turn of the outermost loop changes what another reads or writes."""
+    if outermost(step) is None:
+        return False
+    if isinstance(step, Nest):
+        # an element that is stored once belongs to one turn; one that is combined, to many
+        return not any(isinstance(n, Store) and n.combine for n in step.body)
+    inside = list(steps_inside(step))
+    if not all(isinstance(s, Nest) for s in inside):
+        return False
+    outputs = set(step.body.outputs)
+    return not step.carries and all(
+        is_local(n.buffer, n.index, step.axis) for s in inside for n in all_nodes(s.body)
+        if isinstance(n, (Load, Store)) and n.buffer in outputs)
+
+
+def steps_inside(step):
+    """The steps of a loop without carries, and of such loops inside it."""
+    for inner in step.body.steps:
+        if isinstance(inner, Loop) and not inner.carries:
+            yield from steps_inside(inner)
+        else:
+            yield inner
 
 
 # --- Where buffers live ---------------------------------------------------------------------------
@@ -231,6 +262,7 @@ class Plan:
         self.arrays = arrays_of(program) | set(self.turns.values())
         self.users = self.users_of_buffers()
         self.registers, self.stack, self.offsets, self.size = set(), set(), {}, 0
+        self.scratch = {}
         self.place()
         for entry in self.entries:
             used = list(dict.fromkeys(b for part in entry.parts for b in part.buffers))
@@ -257,6 +289,9 @@ class Plan:
             elif entry is last and b.size <= SMALL and stack[entry] < MAX_STACK:
                 stack[entry] += bytes_of(b)
                 self.stack.add(b)
+            elif entry.pieces and len(users) == 1:
+                self.scratch[b] = entry.scratch
+                entry.scratch += in_lines(b)
             else:
                 large.append(b)
         self.share_workspace(large)
@@ -269,7 +304,7 @@ class Plan:
         placed = []               # (first user, last user, begin, end)
         for b in buffers:
             first, last = self.users[b][0], self.users[b][-1]
-            begin, size = 0, -(-bytes_of(b) // 64) * 64
+            begin, size = 0, in_lines(b)
             for _, _, other_begin, other_end in sorted(
                     (p for p in placed if p[0] <= last and first <= p[1]), key=lambda p: p[2]):
                 if begin + size <= other_begin:
@@ -293,6 +328,11 @@ def arrays_of(program):
 
 def bytes_of(buffer):
     return buffer.size * buffer.dtype.itemsize
+
+
+def in_lines(buffer):
+    """The bytes of the cache lines that a buffer takes."""
+    return -(-bytes_of(buffer) // 64) * 64
 
 
 # --- The source of main ---------------------------------------------------------------------------
@@ -320,7 +360,7 @@ class NativeMainWriter(MainWriter):
         args = [*map(self.name, entry.arrays), *["workspace"] * entry.needs_workspace]
         call = f"{entry.name}({', '.join(args)})"
         if entry.pieces:
-            call = f"share({entry.name}, {entry.pieces}, {', '.join(args)})"
+            call = f"share({', '.join([entry.name, str(entry.pieces), str(entry.scratch), *args])})"
         self.write(call)
 
 
@@ -417,8 +457,9 @@ def program_text(plan, part_texts):
         lines.append(f"{entry.name} {entry.pieces is not None} {entry.needs_workspace} "
                      f"{entry.work > WORTH_RELEASING} {len(entry.parts)}")
         for group in (entry.arrays, *(part.buffers for part in entry.parts)):
-            lines.append(" ".join(f"{numbers.setdefault(b, len(numbers))}:{plan.offsets.get(b)}"
-                                  for b in group))
+            lines.append(" ".join(
+                f"{numbers.setdefault(b, len(numbers))}:{plan.offsets.get(b)}:{plan.scratch.get(b)}"
+                for b in group))
     return "\n".join(lines)
 
 

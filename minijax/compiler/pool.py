@@ -9,6 +9,8 @@ import os
 import threading
 from queue import SimpleQueue
 
+import numpy as np
+
 from minijax.config import num_threads
 
 __all__ = ["share", "thread_count", "cpu_count", "Task", "Pool", "pool"]
@@ -16,14 +18,16 @@ __all__ = ["share", "thread_count", "cpu_count", "Task", "Pool", "pool"]
 
 # --- Sharing work ---------------------------------------------------------------------------------
 
-def share(function, pieces, *args):
-    """Call function(*args, begin, end) for all (begin, end) of pieces, in no particular order."""
+def share(function, pieces, scratch, *args):
+    """Call function(*args, begin, end) for all (begin, end) of pieces, in no particular order.
+
+    If `scratch` is not 0, each thread adds an array of that many bytes to the arguments.
+    """
     helpers = min(thread_count(), len(pieces)) - 1
+    task = Task(function, pieces, scratch, args)
     if helpers < 1 or getattr(_local, "is_helper", False):
-        for begin, end in pieces:
-            function(*args, begin, end)
+        task.run()
         return
-    task = Task(function, pieces, args)
     pool.ask(task, helpers)
     try:
         task.run()
@@ -47,14 +51,15 @@ def cpu_count():
 class Task:
     """Pieces that several threads take from one iterator."""
 
-    def __init__(self, function, pieces, args):
-        self.function, self.args, self.pieces = function, args, iter(pieces)
+    def __init__(self, function, pieces, scratch, args):
+        self.function, self.pieces, self.scratch, self.args = function, iter(pieces), scratch, args
         self.error, self.is_closed, self.running = None, False, 0
         self.changed = threading.Condition()
 
     def run(self):
+        own = [np.empty(self.scratch, np.uint8)] if self.scratch else []
         for begin, end in self.pieces:       # one step of an iterator is one step for all threads
-            self.function(*self.args, begin, end)
+            self.function(*self.args, *own, begin, end)
 
     def help(self):
         """What another thread does, unless it comes too late."""

@@ -51,7 +51,7 @@ class StepWriter:
         self.axes, self.values = {}, {}
         self.in_loop = self.is_short = False
         self.around = 1           # how often the loops around a step run it
-        self.part = None          # (begin, end): the turns of the outermost loop to do, if not all
+        self.ranges = {}          # axis -> (begin, end): the turns to do, if not all
 
     def write(self, steps):
         for step in steps:
@@ -72,13 +72,8 @@ class StepWriter:
             self.turn_by_turn(nest.axes, lambda: self.body(nest.body))
             return
         self.is_short = evaluations(nest) * self.around < SHORT
-        with self.inside_loop(buffers_written(nest)):
-            if self.part:
-                with self.loop_over_part(nest.axes[0], *self.part), self.loops(nest.axes[1:]):
-                    self.body(nest.body)
-            else:
-                with self.loops(nest.axes):
-                    self.body(nest.body)
+        with self.inside_loop(buffers_written(nest)), self.loops(nest.axes):
+            self.body(nest.body)
 
     def turn_by_turn(self, axes, write):
         for turn in product(*(range(a.size) for a in axes)):
@@ -89,15 +84,17 @@ class StepWriter:
     def loops(self, axes):
         with ExitStack() as stack:
             for axis in axes:
-                self.axes[axis] = 0 if axis.size == 1 else stack.enter_context(
-                    self.loop(int64(axis.size)))
+                first, count = self.span(axis)
+                turn = 0 if axis.size == 1 else stack.enter_context(self.loop(count))
+                self.axes[axis] = self.builder.add(first, turn) if first else turn
             yield
 
-    @contextmanager
-    def loop_over_part(self, axis, begin, end):
-        with self.loop(self.builder.sub(end, begin)) as turn:
-            self.axes[axis] = self.builder.add(begin, turn, flags=("nuw", "nsw"))
-            yield
+    def span(self, axis):
+        """(the first turn of a loop, None for 0; how many there are)."""
+        if axis not in self.ranges:
+            return None, int64(axis.size)
+        begin, end = self.ranges[axis]
+        return begin, self.builder.sub(end, begin)
 
     @contextmanager
     def loop(self, count):

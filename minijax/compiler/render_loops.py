@@ -13,13 +13,13 @@ from llvmlite import ir
 from minijax.compiler.llvm_ops import (
     BIT, INT64, WIDE, convert, counted_loop, entry_alloca, int64, memory_type,
 )
-from minijax.compiler.plan import MAX_TURNS, used_buffers
+from minijax.compiler.plan import MAX_TURNS, SMALL, used_buffers
 from minijax.compiler.render_llvm import STEP_WRITERS
 from minijax.loop_ir import Branch, Loop, While, buffers_read, buffers_written, programs_in
 
 __all__ = [
-    "loop", "while_loop", "branch", "changed_inside", "carries", "carry_of", "SmallCarry",
-    "InPlaceCarry", "LargeCarry",
+    "loop", "UNKNOWN_TURNS", "while_loop", "branch", "changed_inside", "carries", "carry_of",
+    "SmallCarry", "InPlaceCarry", "LargeCarry",
 ]
 
 
@@ -27,12 +27,17 @@ __all__ = [
 
 def loop(writer, step):
     with changed_inside(writer, step), carries(writer, step) as turn_of_carries:
-        with counted_loop(writer.builder, int64(step.axis.size)) as (turn, _):
-            writer.axes[step.axis] = 0 if step.axis.size == 1 else turn
+        first, count = writer.span(step.axis)
+        with counted_loop(writer.builder, count) as (turn, _):
+            number = writer.builder.add(first, turn) if first else turn
+            writer.axes[step.axis] = 0 if step.axis.size == 1 else number
             writer.around *= step.axis.size
             with turn_of_carries():
                 writer.write(step.body.steps)
             writer.around //= step.axis.size
+
+
+UNKNOWN_TURNS = 100               # what a while is thought to take
 
 
 def while_loop(writer, step):
@@ -41,12 +46,14 @@ def while_loop(writer, step):
         test, body, end = (builder.append_basic_block(name) for name in ("test", "turn", "end"))
         builder.branch(test)
         builder.position_at_end(test)
+        writer.around *= UNKNOWN_TURNS
         with turn_of_carries():
             writer.write(step.condition.steps)
             holds = writer.element(step.condition.outputs[0], 0)
             builder.cbranch(holds, body, end)
             builder.position_at_end(body)
             writer.write(step.body.steps)
+        writer.around //= UNKNOWN_TURNS
         builder.branch(test)
         builder.position_at_end(end)
 
@@ -103,7 +110,7 @@ def carries(writer, step):
 
 
 def carry_of(writer, start, now, following):
-    if now.size <= MAX_TURNS:
+    if now.size <= SMALL:
         return SmallCarry(writer, start, now, following)
     return (InPlaceCarry if following is now else LargeCarry)(writer, start, now, following)
 
@@ -121,6 +128,8 @@ class SmallCarry:
     def copy(self, target, source):
         """Element by element, without a loop."""
         builder = self.writer.builder
+        if self.now.size > MAX_TURNS:
+            return InPlaceCarry.copy(self, target, source)
         for k in range(self.now.size):
             value = builder.load(builder.gep(source, [int64(k)], inbounds=True))
             builder.store(value, builder.gep(target, [int64(k)], inbounds=True))

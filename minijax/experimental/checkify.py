@@ -18,7 +18,9 @@ from minijax.core import Primitive, user_source
 from minijax.flatten import FlatFunction, fun_name
 from minijax.higher_order.programs import closed_program, memo_by_jaxpr
 from minijax.interpreters.staging import trace_to_jaxpr
-from minijax.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params, open_jaxpr
+from minijax.jaxpr import (
+    ClosedJaxpr, Jaxpr, Literal, convert_constvars_jaxpr, jaxprs_in_params, open_jaxpr,
+)
 from minijax.primitives.callbacks import Effect, NO_PARTS
 from minijax.rules import batch_axis_first
 from minijax.tree_util import (
@@ -524,13 +526,14 @@ def consts_of(jaxpr):
 @memo_by_jaxpr
 def kinds_in(jaxpr, enabled):
     """The kinds of error that a program can find."""
+    jaxpr = convert_constvars_jaxpr(jaxpr)
     checked = Checked(jaxpr, enabled, init_error)
-    trace_to_jaxpr(checked.flat, open_jaxpr(jaxpr).in_avals, "checkify")
+    trace_to_jaxpr(checked.flat, jaxpr.in_avals, "checkify")
     return tuple(error_in(checked.tree_after).slots)
 
 
 def with_slots_for(error, enabled, *programs):
-    kinds = [kind for p in programs for kind in kinds_in(p, enabled)]
+    kinds = [kind for p in programs for kind in kinds_in(open_jaxpr(p), enabled)]
     return with_slots(error, [kind for kind in dict.fromkeys(kinds) if kind not in error.slots])
 
 
@@ -554,12 +557,12 @@ def check_call(error, enabled, eqn, *values):
     return checked.result(eqn.primitive.bind(*consts, *args, **params))
 
 
-@checks("custom_jvp_call", "custom_vjp_call")
+@checks("custom_jvp_call", "custom_vjp_call", "custom_vmap_call")
 def check_custom_call(error, enabled, eqn, *values):
     """Results come from the call, which keeps its rule; errors from running its program beside it."""
-    inner = eqn.params["call_jaxpr"]
+    name, inner = next(jaxprs_in_params(eqn.params))
     error, _ = checked_eval(open_jaxpr(inner), consts_of(inner), values, enabled, error)
-    quiet = eqn.replace(params={**eqn.params, "call_jaxpr": without_checks(inner)})
+    quiet = eqn.replace(params={**eqn.params, name: without_checks(inner)})
     return error, apply(quiet, values)
 
 

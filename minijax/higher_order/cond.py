@@ -15,12 +15,13 @@ from minijax import dtypes
 from minijax.array import Array, as_array
 from minijax.avals import typeof
 from minijax.core import Primitive, set_current_trace
+from minijax.higher_order.evaluate import run_program
 from minijax.higher_order.programs import (
     batch_jaxpr, batch_jaxpr_to, jvp_jaxpr, memo_by_jaxpr, merge, partial_eval_jaxpr, split_list,
     tracked, transpose_jaxpr, untracked,
 )
 from minijax.interpreters.staging import JaxprTrace, trace_to_jaxpr
-from minijax.jaxpr import ClosedJaxpr, Var, eval_jaxpr, inner_effects
+from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, eval_jaxpr, inner_effects, inputs_read
 from minijax.lower_loops import lower_cond
 from minijax.primitives.elementwise import eq, select_n
 from minijax.rules import (
@@ -31,25 +32,30 @@ from minijax.rules import (
 __all__ = [
     "share_consts", "take_all", "any_of", "jvp_branches", "batch_branches", "transpose_branches",
     "SplitBranches", "split_branches", "Residuals", "numbered", "cond_p", "bind_cond",
-    "programs_of", "select_branches", "is_float", "along_rows",
+    "programs_of", "select_branches", "is_float", "along_rows", "branches_used",
 ]
 
 
-# --- Choices --------------------------------------------------------------------------------------
+# --- A choice is data -----------------------------------------------------------------------------
 
 # share_consts : [(a_i, b) -> c], [values of a_i] -> ([(all a, b) -> c], values of all a)
 
 def share_consts(programs, consts_of_each):
     """Programs whose first arguments are constants of their own, made to take those of all."""
     merged = {id(c): c for consts in consts_of_each for c in consts}
-    shared = [take_all(p, consts, merged) for p, consts in zip(programs, consts_of_each)]
+    number = {key: i for i, key in enumerate(merged)}
+    avals = tuple([typeof(c) for c in merged.values()])
+    shared = [take_all(p, tuple([number[id(c)] for c in consts]), avals)
+              for p, consts in zip(programs, consts_of_each)]
     return tuple(shared), list(merged.values())
 
 
-def take_all(program, consts, merged):
-    own = {id(c): var for c, var in zip(consts, program.invars)}
-    first = [own[key] if key in own else Var(typeof(c)) for key, c in merged.items()]
-    return program.replace(invars=[*first, *program.invars[len(consts):]])
+@memo_by_jaxpr
+def take_all(program, numbers, avals):
+    """The program with first arguments of those types, of which its own have the given numbers."""
+    own = dict(zip(numbers, program.invars))
+    first = [own[i] if i in own else Var(aval) for i, aval in enumerate(avals)]
+    return program.replace(invars=[*first, *program.invars[len(numbers):]])
 
 
 def any_of(flags_of_each):
@@ -175,8 +181,8 @@ def programs_of(branches):
 def _cond_impl(index, *operands, branches):
     # As in select_n, an index that is too small or too large means the first or last branch.
     branch = branches[min(max(int(index._value), 0), len(branches) - 1)].jaxpr
-    outs = eval_jaxpr(branch, [], *operands)
-    return [Array(as_array(x)._value, v.aval.weak_type) for x, v in zip(outs, branch.outvars)]
+    outs = run_program(branch, operands)
+    return [Array(as_array(x)._value, a.weak_type) for x, a in zip(outs, branches[0].out_avals)]
 
 
 @cond_p.def_abstract_eval
@@ -193,6 +199,8 @@ def _cond_jvp(primals, tangents, *, branches):
     outs, out_tangents = split_list(outs, [len(produced)])
     return outs, merge(produced, out_tangents, map(Zero.like, untracked(produced, outs)))
 
+
+# --- One choice for each example ------------------------------------------------------------------
 
 @cond_p.def_batch
 def _cond_batch(axis, vals, dims, *, branches):
@@ -258,3 +266,19 @@ def _cond_transpose(cts, index, *operands, branches):
 
 
 cond_p.def_lowering(lower_cond)
+
+
+@cond_p.def_dce
+def _cond_dce(eqn, used):
+    branches, read = branches_used(*programs_of(eqn.params["branches"]), used)
+    index, *operands = eqn.invars
+    return eqn.replace(invars=[index, *tracked(read, operands)], outvars=tracked(used, eqn.outvars),
+                       params=dict(branches=tuple(map(ClosedJaxpr, branches))))
+
+
+@memo_by_jaxpr
+def branches_used(first, others, used):
+    """The branches without unused results, and which operands any of them reads."""
+    branches = [dce_jaxpr(b, used) for b in (first, *others)]
+    read = any_of([inputs_read(b) for b in branches])
+    return [b.replace(invars=tracked(read, b.invars)) for b in branches], read

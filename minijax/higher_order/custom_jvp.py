@@ -11,7 +11,7 @@ from minijax.core import Primitive, UnexpectedTracerError, name_of
 from minijax.higher_order.programs import closed_program, tracked
 from minijax.interpreters.batching import batch_flat, to_dim
 from minijax.interpreters.transpose import backward_pass
-from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from minijax.jaxpr import ClosedJaxpr, inner_effects, jaxpr_as_fun
 from minijax.rules import Zero, is_zero, not_mapped
 
 __all__ = [
@@ -34,6 +34,7 @@ class CustomCall(Primitive):
     def __init__(self, name):
         super().__init__(name, multiple_results=True, higher_order=True)
         self.usual_params = {"num_consts": 0}
+        self.effects_of = inner_effects
         self.def_impossible("lowering", "the compiler puts the inner program in its place")
         self.def_impossible("partial_eval", "it is recorded whole: a part of it would have no rule")
 

@@ -8,7 +8,7 @@ from minijax.core import Primitive
 from minijax.higher_order.programs import jvp_jaxpr, tracked
 from minijax.interpreters.jvp import jvp_instantiated
 from minijax.interpreters.transpose import backward_pass
-from minijax.jaxpr import ClosedJaxpr, dce_jaxpr, eval_jaxpr
+from minijax.jaxpr import ClosedJaxpr, dce_jaxpr, eval_jaxpr, inner_effects
 from minijax.rules import Zero, batch_axis_first, is_zero, not_mapped
 
 __all__ = ["custom_vmap_call_p", "rule_for_tangents"]
@@ -19,6 +19,7 @@ __all__ = ["custom_vmap_call_p", "rule_for_tangents"]
 # rule : (axis, batches, their dims) -> (results, their dims)
 
 custom_vmap_call_p = Primitive("custom_vmap_call", multiple_results=True, higher_order=True)
+custom_vmap_call_p.effects_of = inner_effects
 custom_vmap_call_p.def_impossible("lowering", "the compiler puts the inner program in its place")
 custom_vmap_call_p.def_impossible("partial_eval", "it is recorded whole: a part would have no rule")
 

@@ -35,8 +35,8 @@ def bind_jit(jaxpr, consts, args, name, inline=False, donated_invars=()):
 
 
 @memo_by_jaxpr
-def executable_of(jaxpr):
-    return compile_jaxpr(jaxpr)
+def executable_of(jaxpr, donated=()):
+    return compile_jaxpr(jaxpr, donated=donated)
 
 
 @jit_p.def_impl

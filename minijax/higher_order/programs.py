@@ -20,8 +20,8 @@ from minijax.rules import UndefinedPrimal, Zero, instantiate_zeros, is_zero
 
 __all__ = [
     "memos", "Memo", "memo_by_jaxpr", "closed_program", "as_flat", "tracked", "untracked", "merge",
-    "split_list", "none_of", "instantiated", "jvp_jaxpr", "batch_jaxpr", "batch_jaxpr_to",
-    "batched_aval", "partial_eval_jaxpr", "residual_sources", "transpose_jaxpr",
+    "split_list", "any_flag", "none_of", "instantiated", "jvp_jaxpr", "batch_jaxpr",
+    "batch_jaxpr_to", "batched_aval", "partial_eval_jaxpr", "residual_sources", "transpose_jaxpr",
 ]
 
 
@@ -94,6 +94,10 @@ def split_list(values, sizes):
         parts.append(values[:n])
         values = values[n:]
     return [*parts, values]
+
+
+def any_flag(flags, others):
+    return tuple([a or b for a, b in zip(flags, others)])
 
 
 def none_of(values):

@@ -10,15 +10,19 @@ from typing import NamedTuple
 import numpy as np
 
 from minijax.array import Array, as_array
+from minijax.avals import typeof
 from minijax.core import Primitive, get_current_trace, set_current_trace
+from minijax.higher_order.evaluate import run_equation, run_program, runs_compiled
 from minijax.higher_order.programs import (
-    batch_jaxpr, batch_jaxpr_to, closed_program, instantiated, jvp_jaxpr, memo_by_jaxpr, merge,
-    split_list, tracked, transpose_jaxpr, untracked,
+    any_flag, batch_jaxpr, batch_jaxpr_to, closed_program, instantiated, jvp_jaxpr, memo_by_jaxpr,
+    merge, split_list, tracked, transpose_jaxpr, untracked,
 )
 from minijax.interpreters.partial_eval import PartialEvalTrace, split_jaxpr
 from minijax.interpreters.staging import JaxprTrace
 from minijax.interpreters.transpose import backward_pass
-from minijax.jaxpr import ClosedJaxpr, Jaxpr, convert_constvars_jaxpr, eval_jaxpr, inner_effects
+from minijax.jaxpr import (
+    ClosedJaxpr, Jaxpr, convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr, inner_effects, inputs_read,
+)
 from minijax.lower_loops import lower_scan
 from minijax.rules import (
     UndefinedPrimal, Zero, add_tangents, instantiate_zeros, is_undefined_primal, is_zero,
@@ -28,11 +32,11 @@ from minijax.rules import (
 __all__ = [
     "jvp_of_body", "padded", "paired", "batched_body", "SplitBody", "split_body", "hoist",
     "without_copies", "in_order", "transposed_body", "adding_up", "scan_p", "bind_scan",
-    "run_known", "transpose_linear_part",
+    "turn_by_turn", "run_known", "transpose_linear_part", "body_used",
 ]
 
 
-# --- Loops that do --------------------------------------------------------------------------------
+# --- A loop of known length -----------------------------------------------------------------------
 
 # As in while_loop: carries that have a property are found by going round until no turn adds another.
 
@@ -81,7 +85,7 @@ def batched_body(jaxpr, axis, sizes, batched):
         dims = tuple([0 if b else not_mapped for b in (*const_flags, *carry_flags, *row_flags)])
         out_dims = batch_jaxpr(jaxpr, axis, dims)[2]
         found = [d is not not_mapped for d in out_dims]
-        more = tuple([a or b for a, b in zip(carry_flags, found)])
+        more = any_flag(carry_flags, found)
         if more == carry_flags:
             break
         carry_flags = more
@@ -90,6 +94,8 @@ def batched_body(jaxpr, axis, sizes, batched):
     program, consts = batch_jaxpr_to(jaxpr, axis, dims, wanted)
     return program, consts, *split_list(out_flags, [len(carry_flags)])
 
+
+# --- Splitting a loop -----------------------------------------------------------------------------
 
 class SplitBody(NamedTuple):
     """The parts of a body of which some arguments are unknown.
@@ -168,6 +174,7 @@ def in_order(later, places, n_before_rows):
     return later, untracked(per_turn, places), tracked(per_turn, places)
 
 
+# --- Running backwards ----------------------------------------------------------------------------
 
 @memo_by_jaxpr
 def transposed_body(jaxpr, sizes, linear, given):
@@ -221,13 +228,21 @@ def bind_scan(jaxpr, consts, carries, xs, length, reverse, unroll):
 
 @scan_p.def_impl
 def _scan_impl(*args, jaxpr, length, reverse, unroll, num_consts, num_carry):
-    consts, carries, xs = split_list(args, [num_consts, num_carry])
-    carry_avals, row_avals = split_list(jaxpr.out_avals, [num_carry])
+    if runs_compiled([*map(typeof, args), *jaxpr.out_avals]):
+        return run_equation(scan_p, args, dict(
+            jaxpr=jaxpr, length=length, reverse=reverse, unroll=unroll, num_consts=num_consts,
+            num_carry=num_carry))
+    return turn_by_turn(jaxpr, length, reverse, *split_list(args, [num_consts, num_carry]))
+
+
+def turn_by_turn(jaxpr, length, reverse, consts, carries, xs):
+    """The scan as a Python loop over turns."""
+    carry_avals, row_avals = split_list(jaxpr.out_avals, [len(carries)])
     ys = [np.empty((length, *a.shape), a.dtype) for a in row_avals]
     for i in reversed(range(length)) if reverse else range(length):
         rows = [Array(np.asarray(x._value[i]), x.weak_type) for x in xs]
-        outs = eval_jaxpr(jaxpr.jaxpr, [], *consts, *carries, *rows)
-        carries, new_rows = split_list(outs, [num_carry])
+        outs = run_program(jaxpr.jaxpr, [*consts, *carries, *rows])
+        carries, new_rows = split_list(outs, [len(carries)])
         for y, row in zip(ys, new_rows):
             y[i] = as_array(row)._value
     values = [as_array(x)._value for x in carries]
@@ -350,3 +365,31 @@ def transpose_linear_part(cts, operands, params):
 
 
 scan_p.def_lowering(lower_scan)
+
+
+@scan_p.def_dce
+def _scan_dce(eqn, used):
+    sizes = eqn.params["num_consts"], eqn.params["num_carry"]
+    body, read, made = body_used(eqn.params["jaxpr"].jaxpr, sizes, used)
+    const_read, needed, _ = split_list(read, sizes)
+    params = eqn.params | dict(jaxpr=ClosedJaxpr(body), num_consts=sum(const_read),
+                               num_carry=sum(needed))
+    return eqn.replace(params=params, invars=tracked(read, eqn.invars),
+                       outvars=tracked(made, eqn.outvars))
+
+
+@memo_by_jaxpr
+def body_used(jaxpr, sizes, used):
+    """The body with needed carries only, which arguments it reads, and which results it makes.
+
+    A carry is needed if its result is used, or another needed result depends on it.
+    """
+    needed, ys_used = split_list(used, [sizes[1]])
+    while True:
+        smaller = dce_jaxpr(jaxpr, (*needed, *ys_used))
+        const_read, carry_read, row_read = split_list(inputs_read(smaller), sizes)
+        if any_flag(needed, carry_read) == needed:
+            break
+        needed = any_flag(needed, carry_read)
+    read = (*const_read, *needed, *row_read)
+    return smaller.replace(invars=tracked(read, jaxpr.invars)), read, (*needed, *ys_used)

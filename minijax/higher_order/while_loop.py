@@ -10,22 +10,23 @@ import numpy as np
 from minijax.array import Array, as_array
 from minijax.avals import typeof
 from minijax.core import Primitive, set_current_trace
+from minijax.higher_order.evaluate import run_equation, run_program, runs_compiled
 from minijax.higher_order.programs import (
-    batch_jaxpr, batch_jaxpr_to, instantiated, jvp_jaxpr, memo_by_jaxpr, merge, partial_eval_jaxpr,
-    split_list, tracked, untracked,
+    any_flag, batch_jaxpr, batch_jaxpr_to, instantiated, jvp_jaxpr, memo_by_jaxpr, merge,
+    partial_eval_jaxpr, split_list, tracked, untracked,
 )
 from minijax.interpreters.staging import JaxprTrace
-from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, eval_jaxpr, inner_effects
+from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, inner_effects, inputs_read
 from minijax.lower_loops import lower_while
 from minijax.rules import Zero, is_zero, move_batch_axis, not_mapped
 
 __all__ = [
     "jvp_body", "batched_carries", "known_loop", "while_p", "bind_while", "advance", "ignoring",
-    "dims_of_carries",
+    "dims_of_carries", "loop_used",
 ]
 
 
-# --- Loops that don't know when they end ----------------------------------------------------------
+# --- A loop that ends when it ends ----------------------------------------------------------------
 
 # A property of carries, such as "has a tangent", spreads from turn to turn: a carry has it if its start
 # has it or the body gives it to the next turn. Add carries until no turn adds another.
@@ -95,12 +96,16 @@ def bind_while(condition, cond_consts, body, body_consts, carries):
 
 @while_p.def_impl
 def _while_impl(*args, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
+    if runs_compiled([*map(typeof, args), *body_jaxpr.out_avals]):
+        return run_equation(while_p, args, dict(
+            cond_jaxpr=cond_jaxpr, cond_nconsts=cond_nconsts, body_jaxpr=body_jaxpr,
+            body_nconsts=body_nconsts))
     cond_consts, body_consts, carries = split_list(args, [cond_nconsts, body_nconsts])
     while True:
-        holds = np.asarray(eval_jaxpr(cond_jaxpr.jaxpr, [], *cond_consts, *carries)[0])
+        holds = np.asarray(run_program(cond_jaxpr.jaxpr, [*cond_consts, *carries])[0])
         if not holds.any():
             break
-        following = eval_jaxpr(body_jaxpr.jaxpr, [], *body_consts, *carries)
+        following = run_program(body_jaxpr.jaxpr, [*body_consts, *carries])
         carries = [advance(holds, old, new) for old, new in zip(carries, following)]
     return [Array(as_array(x)._value, a.weak_type) for x, a in zip(carries, body_jaxpr.out_avals)]
 
@@ -138,6 +143,8 @@ def ignoring(condition, avals):
     """The condition with more arguments, which it does not read."""
     return condition.replace(invars=[*condition.invars, *map(Var, avals)])
 
+
+# --- Examples that end at different times ---------------------------------------------------------
 
 @while_p.def_batch
 def _while_batch(axis, vals, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
@@ -187,3 +194,36 @@ def _while_partial_eval(trace, *args, cond_jaxpr, cond_nconsts, body_jaxpr, body
 
 
 while_p.def_lowering(lower_while)
+
+
+@while_p.def_dce
+def _while_dce(eqn, used):
+    cond_jaxpr, body_jaxpr = eqn.params["cond_jaxpr"].jaxpr, eqn.params["body_jaxpr"].jaxpr
+    sizes = [eqn.params["cond_nconsts"], eqn.params["body_nconsts"]]
+    body, condition, const_read, needed = loop_used(body_jaxpr, cond_jaxpr, *sizes, used)
+    cond_consts, consts, carries = split_list(eqn.invars, sizes)
+    params = dict(cond_jaxpr=ClosedJaxpr(condition), cond_nconsts=sizes[0],
+                  body_jaxpr=ClosedJaxpr(body), body_nconsts=sum(const_read))
+    return eqn.replace(params=params, outvars=tracked(needed, eqn.outvars), invars=[
+        *cond_consts, *tracked(const_read, consts), *tracked(needed, carries)])
+
+
+@memo_by_jaxpr
+def loop_used(body, condition, cond_nconsts, body_nconsts, used):
+    """Both programs with needed carries only, which consts the body reads, and which carries those are.
+
+    A carry is needed if its result is used, or the condition or another needed carry reads it.
+    """
+    _, tested = split_list(inputs_read(condition), [cond_nconsts])
+    needed = any_flag(used, tested)
+    while True:
+        smaller = dce_jaxpr(body, needed)
+        const_read, read = split_list(inputs_read(smaller), [body_nconsts])
+        if any_flag(needed, read) == needed:
+            break
+        needed = any_flag(needed, read)
+    test_consts, test_carries = split_list(condition.invars, [cond_nconsts])
+    consts, carries = split_list(body.invars, [body_nconsts])
+    return (smaller.replace(invars=[*tracked(const_read, consts), *tracked(needed, carries)]),
+            condition.replace(invars=[*test_consts, *tracked(needed, test_carries)]),
+            const_read, needed)

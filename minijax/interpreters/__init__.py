@@ -1,2 +1,2 @@
 # Exported from notebooks/*.ipynb by tools/export.py: edit the notebook, not this file.
-"""The modules batching, jvp, partial_eval, staging, transpose."""
+"""The modules ad, batching, jvp, mlir, partial_eval, staging, transpose, xla."""

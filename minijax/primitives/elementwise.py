@@ -795,7 +795,9 @@ def pow_aval(x, y):
 
 def pow_base_tangent(t, x, y):
     # x^y' = y x^(y-1); an integer exponent 0 makes a constant, also at x = 0
+    x = convert_element_type(x, typeof(x).dtype)         # strongly typed, as in JAX
     if dtypes.issubdtype(typeof(y).dtype, np.inexact):
+        y = convert_element_type(y, typeof(y).dtype)
         return mul(t, mul(y, pow(x, sub(y, const(y, 1)))))
     exponent = broadcast_to(convert_element_type(y, typeof(x).dtype), elementwise_shape_of(x, y))
     slope = mul(nonzero(exponent), pow(x, sub(exponent, const(exponent, 1))))

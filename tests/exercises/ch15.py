@@ -9,4 +9,10 @@ wrong = {
         ("ct * (jnp.abs(x) <= 1)", "ct", "nowhere else"),
         ("ct * (jnp.abs(x) <= 1)", "1.0 * (jnp.abs(x) <= 1)", "should pass where"),
     ],
+    "kepler": [
+        (" / (1.0 - e * jnp.cos(angle))", "", "derivative by m should be"),
+        ("e_dot * jnp.sin(angle)", "e_dot", "derivative by e should be"),
+        ("(1.0 - e * jnp.cos(angle))", "(1.0 - e * jnp.cos(jax.lax.stop_gradient(angle)))",
+         "second derivative"),
+    ],
 }

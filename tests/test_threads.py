@@ -1,0 +1,214 @@
+"""Long loops in pieces: results to the bit, forks, nested use, exceptions, Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as mnp
+from minijax.compiler import pool
+from minijax.compiler.pool import Task, cpu_count, share, thread_count
+from minijax.config import num_threads
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def rand(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+def softmax(x):
+    e = mnp.exp(x - mnp.max(x, axis=1, keepdims=True))
+    return e / mnp.sum(e, axis=1, keepdims=True)
+
+
+PROGRAMS = {
+    "elementwise": (lambda x: mnp.exp(x) * mnp.sin(x) + 1, rand(1000, 777)),
+    "rows": (lambda x: mnp.sum(mnp.tanh(x), axis=1), rand(1000, 777)),
+    "sum": (lambda x: mnp.sum(mnp.exp(x)), rand(2_000_001)),
+    "softmax": (softmax, rand(700, 900)),
+    "gradient": (minijax.grad(lambda x: mnp.sum(softmax(x) ** 2)), rand(700, 900)),
+    "outer": (lambda x: mnp.sum(mnp.sqrt(mnp.abs(x[:, None] - x[None, :])), axis=1), rand(1500)),
+}
+
+
+# --- Results -----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_any_number_of_threads_gives_the_same_bits(name):
+    f, x = PROGRAMS[name]
+    lowered = minijax.jit(f).lower(x)
+    assert "share(" in lowered.as_text("main")
+    compiled, results = lowered.compile(), set()
+    for threads in (1, 2, 3, 2):
+        with num_threads(threads):
+            results.add(np.asarray(compiled(x)).tobytes())
+    assert len(results) == 1
+
+
+def test_pieces_depend_on_the_program_alone():
+    f, x = PROGRAMS["elementwise"]
+    texts = set()
+    for threads in (1, 2):
+        with num_threads(threads):
+            minijax.clear_caches()
+            texts.add(minijax.jit(f).lower(x).as_text("main"))
+    assert len(texts) == 1
+
+
+def test_short_loops_stay_in_one_thread():
+    assert "share(" not in minijax.jit(lambda x: x + 1).lower(rand(1000)).as_text("main")
+
+
+def test_several_user_threads_at_once():
+    f, x = PROGRAMS["softmax"]
+    jitted = minijax.jit(f)
+    want, wrong = np.asarray(jitted(x)), []
+
+    def work():
+        for _ in range(10):
+            wrong.extend([1] if not np.array_equal(jitted(x), want) else [])
+    with num_threads(2):
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert not wrong
+
+
+def test_strided_arguments_are_copied_first():
+    x = rand(900, 700)
+    with num_threads(2):
+        got = minijax.jit(lambda x: mnp.exp(x))(x.T)
+    np.testing.assert_allclose(got, np.exp(x.T), rtol=1e-6)
+
+
+# --- The pool ----------------------------------------------------------------------------------
+
+def test_each_piece_is_done_once_by_several_threads():
+    done, names, start = [], set(), threading.Barrier(2)
+
+    def function(begin, end):
+        if threading.current_thread().name not in names:
+            names.add(threading.current_thread().name)
+            start.wait(10)                           # both threads are here
+        done.append((begin, end))
+    pieces = [(k, k + 1) for k in range(100)]
+    with num_threads(2):
+        share(function, pieces, 0)
+    assert sorted(done) == pieces and len(names) == 2
+
+
+def test_each_thread_has_scratch_memory_of_its_own():
+    seen, start = {}, threading.Barrier(2)
+
+    def function(x, scratch, begin, end):
+        if threading.get_ident() not in seen:
+            seen[threading.get_ident()] = scratch
+            start.wait(10)
+        assert x == 7 and scratch is seen[threading.get_ident()] and scratch.nbytes == 100
+    with num_threads(2):
+        share(function, [(k, k + 1) for k in range(20)], 100, 7)
+    one, other = seen.values()
+    assert one is not other
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_exceptions_arrive_and_nothing_is_left_running(threads):
+    def function(begin, end):
+        raise BufferError(f"piece {begin}")
+    with num_threads(threads), pytest.raises(BufferError, match="piece"):
+        share(function, [(0, 1), (1, 2)], 0)
+    done = []
+    with num_threads(threads):
+        share(lambda begin, end: done.append(begin), [(0, 1), (1, 2)], 0)
+    assert sorted(done) == [0, 1]
+
+
+def test_nested_use_runs_in_the_thread_that_asks():
+    inner, start = [], threading.Barrier(2)
+
+    def function(begin, end):
+        start.wait(10)
+        names = set()
+        share(lambda b, e: names.add(threading.current_thread().name), [(0, 1), (1, 2)], 0)
+        if threading.current_thread().name.startswith("minijax"):
+            inner.append(names == {threading.current_thread().name})
+    with num_threads(2):
+        share(function, [(0, 1), (1, 2)], 0)
+    assert inner == [True]
+
+
+def test_a_helper_that_comes_too_late_does_nothing():
+    task = Task(lambda begin, end: None, [(0, 1)], 0, ())
+    task.run()
+    task.close()
+    task.function = None
+    task.help()
+    assert task.error is None
+
+
+def test_how_many():
+    assert thread_count() == cpu_count() >= 1
+    with num_threads(3):
+        assert thread_count() == 3
+    with pytest.raises(ValueError, match="must be a number from 0 up"):
+        num_threads(-1)
+
+
+CHILD = """
+    import os, numpy as np, minijax, minijax.numpy as mnp
+    f, x = minijax.jit(lambda x: mnp.exp(x) + 1), np.ones(1_000_000, np.float32)
+    want = np.asarray(f(x))
+    child = os.fork()
+    if not child:
+        os._exit(0 if (np.asarray(f(x)) == want).all() else 1)
+    print(os.waitpid(child, 0)[1], (np.asarray(f(x)) == want).all())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_starts_its_own_threads():
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(CHILD)], cwd=ROOT,
+                         env=os.environ | {"MINIJAX_NUM_THREADS": "2"}, capture_output=True,
+                         text=True, timeout=120)
+    assert run.stdout.split() == ["0", "True"], run.stderr
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+def test_ctrl_c_stops_between_pieces():
+    done = []
+
+    def function(begin, end):
+        time.sleep(0.01)
+        done.append(begin)
+    handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with num_threads(2), pytest.raises(KeyboardInterrupt):
+            share(function, [(k, k + 1) for k in range(1000)], 0)
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    count = len(done)
+    time.sleep(0.05)
+    assert len(done) == count < 1000                 # no thread works on in the background
+    with num_threads(2):
+        share(function, [(0, 1), (1, 2)], 0)
+    assert len(done) == count + 2
+
+
+def test_the_pool_keeps_its_threads():
+    with num_threads(2):
+        for _ in range(3):
+            share(lambda begin, end: None, [(0, 1), (1, 2)], 0)
+    names = [t.name for t in threading.enumerate() if t.name.startswith("minijax")]
+    assert len(names) == len(set(names)) == len(pool.pool.threads)
