@@ -102,13 +102,18 @@ def api_boundary(function):
     return bounded
 
 
+_boundaries = {}                 # function -> its boundary: one, whatever names it has
+
+
 def make_boundaries(namespace, names):
     """Put a boundary in place of each plain function of this package among these names."""
     for name in names:
         function = namespace[name]
         if type(function) is FunctionType and is_inside(function.__code__.co_filename):
-            namespace[name] = bounded = api_boundary(function)
-            bounded.__module__, bounded.__qualname__ = namespace["__name__"], name   # for pickle
+            if function not in _boundaries:
+                _boundaries[function] = bounded = api_boundary(function)
+                bounded.__module__, bounded.__qualname__ = namespace["__name__"], name  # for pickle
+            namespace[name] = _boundaries[function]
 
 
 def make_fronts(namespace, names):
