@@ -123,7 +123,7 @@ class Program:
         """The results, put together, on NumPy buffers of Arrays, no trace being active."""
         if self.executable is None:
             self.executable = self.compile()
-        outs = self.executable(*self.const_values, *buffers)
+        outs = self.executable.call(*self.const_values, *buffers)
         if self.out_tree is LEAF_TREE:
             return Array(outs[0], self.weak[0])
         return self.build([Array(out, weak) for out, weak in zip(outs, self.weak)])

@@ -583,7 +583,7 @@ class LoweringContext:
 
     def __init__(self, outer=None):
         self.outer = outer
-        self.steps, self.eqns = [], []
+        self.steps, self.eqns, self.carried = [], [], set()
         self.eqn = None           # the equation, and its number
         self.number = None
 
@@ -619,6 +619,11 @@ class LoweringContext:
         out = Buffer(array.shape, array.dtype)
         self.emit(Call("constant", lambda: array, [], [out], self.number))
         return out
+
+    def home_of(self, buffer):
+        """The context of the outermost program that has the buffer, or gets it from outside."""
+        made_here = buffer in self.carried or any(buffer in buffers_written(s) for s in self.steps)
+        return self if made_here or self.outer is None else self.outer.home_of(buffer)
 
     def program(self, outputs):
         """The program of all steps so far; its inputs are the buffers that they don't fill."""

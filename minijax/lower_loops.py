@@ -17,6 +17,7 @@ from minijax.loop_ir import (
 __all__ = [
     "lower_scan", "add_loop", "part_of", "store_all", "seen_by_body", "carries_of", "lower_while",
     "any_of", "advance", "lower_cond", "MAX_PRODUCT", "lower_product", "add_up_rows", "ProductAxes",
+    "transposed",
 ]
 
 
@@ -56,7 +57,7 @@ def lower_scan(ctx, *values, reverse, length, jaxpr, num_consts, num_carry, unro
 def add_loop(ctx, axis, jaxpr, num_consts, starts, ys, add_body):
     """Append a Loop whose body add_body(context, carry) makes; return the last carry."""
     body = LoweringContext(ctx)
-    now = seen_by_body(ctx, jaxpr, num_consts, starts)
+    now = seen_by_body(ctx, body, jaxpr, num_consts, starts)
     carries = carries_of(ctx, body, starts, now, add_body(body, now))
     outputs = [following for _, _, following in carries] + ys
     ctx.emit(Loop(axis, body.program(outputs), carries, ctx.number))
@@ -82,11 +83,13 @@ def store_all(ctx, out, value, place=ZERO):
 
 # --- Carries --------------------------------------------------------------------------------------
 
-def seen_by_body(ctx, jaxpr, num_consts, starts):
+def seen_by_body(ctx, body, jaxpr, num_consts, starts):
     """What stands for each carry in a loop's body: a buffer, or its start if it never changes."""
-    return [start if jaxpr.outvars[k] is jaxpr.invars[num_consts + k] else
-            Buffer(var.aval.shape, var.aval.dtype, var)
-            for k, (start, var) in enumerate(zip(starts, ctx.eqn.outvars))]
+    now = [start if jaxpr.outvars[k] is jaxpr.invars[num_consts + k] else
+           Buffer(var.aval.shape, var.aval.dtype, var)
+           for k, (start, var) in enumerate(zip(starts, ctx.eqn.outvars))]
+    body.carried.update(b for b, start in zip(now, starts) if b is not start)
+    return now
 
 
 def carries_of(ctx, body, starts, now, results):
@@ -113,8 +116,9 @@ def lower_while(ctx, *values, cond_nconsts, cond_jaxpr, body_nconsts, body_jaxpr
                             body_nconsts=body_nconsts, body_jaxpr=body_jaxpr, **params)
     cond_consts, rest = values[:cond_nconsts], values[cond_nconsts:]
     body_consts, starts = rest[:body_nconsts], rest[body_nconsts:]
-    now = seen_by_body(ctx, body_jaxpr.jaxpr, body_nconsts, starts)
     condition, body = LoweringContext(ctx), LoweringContext(ctx)
+    now = seen_by_body(ctx, body, body_jaxpr.jaxpr, body_nconsts, starts)
+    condition.carried = body.carried
     holds, = condition.lower_closed(cond_jaxpr, [*cond_consts, *now])
     results = body.lower_closed(body_jaxpr, [*body_consts, *now])
     if cond_jaxpr.out_avals[0].ndim:
@@ -191,6 +195,7 @@ def lower_product(ctx, lhs, rhs, dimension_numbers):
     if prod(a.size for a in axes.all()) > MAX_PRODUCT:
         return None
     out, free = ctx.result(), [*axes.batch, *axes.lhs_free, *axes.rhs_free]
+    lhs, rhs = axes.turned(ctx, lhs, rhs)
     if not axes.sums or any(a.size == 0 for a in axes.sums) or axes.runs_along_sum():
         term = axes.term(lhs, rhs, out.dtype)
         if axes.sums:
@@ -243,6 +248,22 @@ class ProductAxes:
                 return long[-1]
         return None
 
+    def turned(self, ctx, lhs, rhs):
+        """The operands; if the sum runs along rows, one from outside of the loop is transposed there.
+
+        Then rows are added up, which needs no sum across the lanes of a vector.
+        """
+        operands, loops = [lhs, rhs], [self.lhs, self.rhs]
+        for k, (x, axes) in enumerate(zip(operands, loops)):
+            home = ctx.home_of(x)
+            free = [a for a in axes if a not in self.sums and a not in self.batch]
+            if home is ctx or not free or not self.sums or not self.runs_along_sum():
+                continue
+            turned = [*(a for a in axes if a in self.batch), *self.sums, *free]
+            operands[k] = transposed(home, x, [axes.index(a) for a in turned])
+            axes[:] = turned
+        return operands
+
     def runs_along_sum(self):
         return self.row() is None
 
@@ -253,3 +274,12 @@ class ProductAxes:
             place = flat_index([values.get(a, axis_index(a)) for a in axes], operand.shape)
             factors.append(convert(read(operand, place), dtype))
         return op("mul", *factors)
+
+
+def transposed(ctx, x, permutation):
+    out = Buffer(tuple(x.shape[k] for k in permutation), x.dtype)
+    axes = [Axis(n) for n in out.shape]
+    place = [axis_index(axes[permutation.index(k)]) for k in range(len(axes))]
+    load = Load(x, flat_index(place, x.shape))
+    ctx.nest(axes, [load, Store(out, row_major(axes), load)])
+    return out

@@ -72,7 +72,7 @@ def trace_afresh(f, args, kwargs):
     printed = io.StringIO()
     try:
         with retrace(object()), checking_leaks(True), contextlib.redirect_stdout(printed):
-            program = make_jaxpr(lambda *args, **kwargs: f(*args, **kwargs))(*args, **kwargs)
+            program = make_jaxpr(f)(*args, **kwargs)
     except UnexpectedTracerError as error:
         _, _, held = str(error).partition("Leaked tracer(s):\n")
         return "", f"a traced value gets away: {(held or str(error)).strip().splitlines()[0]}", \

@@ -329,3 +329,25 @@ def test_examples_that_see_one_another_do_not_run_in_tiles():
         return rows(x)
     exe = check_all(f, jnp.asarray(abs(floats(40, 3))))
     assert not any(isinstance(s, Loop) for s in exe.passes["tile_loops"].steps)
+
+
+# --- Sums that grow -------------------------------------------------------------------------------
+
+def test_gradients_of_weights_grow_in_place():
+    def loss(w, x):
+        c, _ = lax.scan(lambda c, x: (jnp.tanh(c @ w + x), None), x[0], x)
+        return c.sum()
+    w, x = jnp.asarray(floats(12, 12)), jnp.asarray(floats(5, 16, 12))
+    exe = check_all(minijax.grad(loss), w, x, rtol=2e-4)
+    *_, loop = [s for s in all_steps(exe.passes["update_in_place"]) if isinstance(s, Loop)
+                and s.carries]
+    assert any(now is following and now.shape == (12, 12) for _, now, following in loop.carries)
+
+
+def test_transposes_of_products_are_products():
+    def f(a, b):
+        return jnp.swapaxes(a @ b, 0, 1), jnp.swapaxes(jnp.einsum("bij,bjk->bik", b[None], a[None]),
+                                                       1, 2)
+    exe = check_all(f, jnp.asarray(floats(3, 4)), jnp.asarray(floats(4, 3)), rtol=1e-5)
+    names = [e.primitive.name for e in exe.passes["transposed_products"].jaxpr.eqns]
+    assert names.count("dot_general") == 2 and "transpose" not in names

@@ -16,10 +16,12 @@ from minijax.array import Array
 from minijax.compiler import runtime
 from minijax.compiler.donation import reuse_donated
 from minijax.compiler.fuse import fuse
-from minijax.compiler.in_place import update_in_place
+from minijax.compiler.in_place import add_in_place, update_in_place
 from minijax.compiler.ir_text import program_text
 from minijax.compiler.native import assembly_text, llvm_text, native_functions
-from minijax.compiler.passes import common_subexpressions, dead_code, inline_calls, lower
+from minijax.compiler.passes import (
+    common_subexpressions, dead_code, inline_calls, lower, transposed_products,
+)
 from minijax.compiler.plan import NativeMainWriter, Plan
 from minijax.compiler.pool import share
 from minijax.compiler.render_python import render
@@ -37,8 +39,8 @@ __all__ = [
 # --- The list of passes ---------------------------------------------------------------------------
 
 # jaxpr -> jaxpr five times, then loop IR four times; the last is what is compiled.
-PASSES = (inline_calls, dead_code, fold_constants, exact_identities, common_subexpressions, lower,
-          tile_loops, fuse, update_in_place)
+PASSES = (inline_calls, dead_code, fold_constants, exact_identities, transposed_products,
+          common_subexpressions, lower, tile_loops, add_in_place, fuse, update_in_place)
 
 
 def run_passes(closed):

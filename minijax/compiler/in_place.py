@@ -9,13 +9,14 @@ reads later is left out, and the update changes the array where it is.
 from minijax.compiler.bodies import rebuild
 from minijax.compiler.dead_steps import body_program, has_calls
 from minijax.loop_ir import (
-    Branch, Call, Load, Nest, Program, Store, all_nodes, buffers_read, buffers_written, programs_in,
-    with_programs,
+    Branch, Call, Const, Load, Loop, Nest, Program, Store, While, all_nodes, buffers_read,
+    buffers_written, programs_in, with_programs,
 )
 
 __all__ = [
     "update_in_place", "updated_in_place", "dying_copy", "put_last", "is_plain_copy",
-    "reads_before_it_writes", "reads_where_it_writes", "rename", "rename_in_step",
+    "reads_before_it_writes", "reads_where_it_writes", "rename", "rename_in_step", "add_in_place",
+    "sums_begun", "growing_sum", "is_made_of_rows", "fills_with_zeros", "copy_of",
 ]
 
 
@@ -127,3 +128,75 @@ def rename_in_step(step, names):
     else:
         made.carries = [tuple(map(new, carry)) for carry in step.carries]
     return made
+
+
+# --- Sums that grow -------------------------------------------------------------------------------
+
+# A turn that adds a product to a carry first fills an array with zeros, adds rows to it, and then adds
+# it to the carry. It can add the rows to a copy of the carry; and the copy is left out above.
+
+def add_in_place(program):
+    """In loops, begin a sum with what it will be added to."""
+    steps = []
+    for step in program.steps:
+        if programs_in(step):
+            step = with_programs(step, [add_in_place(p) for p in programs_in(step)])
+        if isinstance(step, (Loop, While)):
+            *others, body = programs_in(step)
+            step = with_programs(step, [*others, sums_begun(body)])
+        steps.append(step)
+    return Program(program.inputs, steps, program.outputs, program.eqns)
+
+
+def sums_begun(body):
+    for step in body.steps:
+        parts = growing_sum(step, body)
+        if parts:
+            total, base, result = parts
+            kept = [s for s in body.steps if s is not step]
+            steps = [copy_of(base, result, s) if fills_with_zeros(s, total) else
+                     rename_in_step(s, {total: result}) if total in buffers_written(s) else s
+                     for s in kept]
+            return sums_begun(Program(body.inputs, steps, body.outputs, body.eqns))
+    return body_program(body)
+
+
+def growing_sum(step, body):
+    """(sum, base, result) if a step does result = base + sum, and nobody else reads the sum."""
+    if not isinstance(step, Nest) or len(step.body) != 4:
+        return None
+    *loads, add, store = step.body
+    if not all(isinstance(n, Load) and n.index == step.order() and not n.guard and
+               n.buffer.size == step.count() for n in loads):
+        return None
+    if getattr(add, "name", "") != "add" or set(add.args) != set(loads) or store.combine or \
+            store.index != step.order():
+        return None
+    for total, base in (loads, loads[::-1]):
+        if base.buffer in body.inputs and is_made_of_rows(total.buffer, step, body):
+            return total.buffer, base.buffer, store.buffer
+    return None
+
+
+def is_made_of_rows(total, reader, body):
+    """Whether a sum is filled with zeros, then only added to, and read by one step."""
+    users = [s for s in body.steps if total in buffers_read(s) or total in buffers_written(s)]
+    if total in body.outputs or len(users) != 3 or users[2] is not reader:
+        return False
+    zeros, rows, _ = users
+    return fills_with_zeros(zeros, total) and isinstance(rows, Nest) and all(
+        n.combine == "add" for n in rows.body if isinstance(n, Store)) and not any(
+        isinstance(n, Load) and n.buffer is total for n in all_nodes(rows.body))
+
+
+def fills_with_zeros(step, buffer):
+    if not isinstance(step, Nest) or len(step.body) != 2 or buffer not in buffers_written(step):
+        return False
+    value, store = step.body
+    return isinstance(value, Const) and value.value == 0 and not store.combine
+
+
+def copy_of(base, result, like):
+    """A nest with the loops of another that copies a buffer."""
+    load = Load(base, like.order())
+    return Nest(like.axes, [load, Store(result, like.order(), load)])

@@ -1,5 +1,5 @@
-# Exported from notebooks/ref_vector_math.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: compiler. Home: ref_vector_math. In JAX: XLA's polynomial approximations for LLVM.
+# Exported from notebooks/18_machine.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: 18_machine. In JAX: XLA's polynomial approximations for LLVM.
 
 The operations of `vector_math` as LLVM instructions: the same functions that compute with NumPy's
 arrays write themselves down when they are given these.

@@ -5,6 +5,7 @@ The passes from a jaxpr to a loop IR that computes each equation by itself. Each
 one program to the next, and each result can be looked at.
 """
 
+from collections import Counter
 from functools import wraps
 
 import numpy as np
@@ -14,7 +15,8 @@ from minijax.loop_ir import Buffer, LoweringContext, Program
 
 __all__ = [
     "also_inside", "with_inner", "CALLS", "inline_calls", "called_jaxpr", "substitute", "dead_code",
-    "common_subexpressions", "equation_key", "atom_key", "lower",
+    "common_subexpressions", "equation_key", "atom_key", "transposed_products", "swapped_product",
+    "lower",
 ]
 
 
@@ -49,7 +51,8 @@ def with_inner(step, eqn):
 # Primitives that only run a program, and the parameter that holds it, or a function of parameters.
 CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr",
          "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
-         "custom_vmap_call": "call", "custom_linear_solve": "solve"}
+         "custom_vmap_call": "call", "custom_linear_solve": "solve",
+         "linear_call": "callee"}
 
 
 @also_inside
@@ -149,6 +152,42 @@ def atom_key(atom):
         return atom
     # by bytes: 0.0 == -0.0, and NaN differs from itself
     return atom.aval, np.asarray(atom.val).tobytes()
+
+
+# --- Transposes of products -----------------------------------------------------------------------
+
+@also_inside
+def transposed_products(closed):
+    """Compute the transpose of a product as the product of its operands in the other order."""
+    jaxpr = closed.jaxpr
+    reads = Counter(v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var))
+    reads.update(v for v in jaxpr.outvars if isinstance(v, Var))
+    products, eqns = {}, []
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "dot_general" and reads[eqn.outvars[0]] == 1:
+            products[eqn.outvars[0]] = eqn
+        product = products.get(eqn.invars[0]) if eqn.primitive.name == "transpose" else None
+        swapped = product and swapped_product(product, eqn)
+        if swapped:
+            eqns = [e for e in eqns if e is not product]
+        eqns.append(swapped or eqn)
+    return ClosedJaxpr(jaxpr.replace(eqns=eqns), closed.consts)
+
+
+def swapped_product(product, transpose):
+    """The product with its operands swapped, if that is all that the transpose does; else None."""
+    (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = product.params["dimension_numbers"]
+    lhs, rhs = product.invars
+    batch, rows = len(lhs_batch), lhs.aval.ndim - len(lhs_batch) - len(lhs_sum)
+    places = range(product.outvars[0].aval.ndim)
+    if tuple(transpose.params["permutation"]) != (
+            *places[:batch], *places[batch + rows:], *places[batch:batch + rows]):
+        return None
+    numbers = (rhs_sum, lhs_sum), (rhs_batch, lhs_batch)
+    precision = product.params["precision"]
+    swapped = precision[::-1] if isinstance(precision, tuple) else precision
+    return product.replace(invars=[rhs, lhs], outvars=transpose.outvars, params=product.params | {
+        "dimension_numbers": numbers, "precision": swapped})
 
 
 # --- Lowering -------------------------------------------------------------------------------------
