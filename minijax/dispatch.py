@@ -75,8 +75,8 @@ def check_chosen(kind, fun, nums, given, names):
 def check_disjoint(static_nums, donate_nums, static_names, donate_names):
     for kind, both in (("nums", static_nums & donate_nums), ("names", static_names & donate_names)):
         if both:
-            raise ValueError(f"static_arg{kind} and donate_arg{kind} cannot intersect, but both have "
-                             f"{', '.join(map(repr, sorted(both)))}")
+            raise ValueError(f"static_arg{kind} and donate_arg{kind} cannot intersect, but both "
+                             f"have {', '.join(map(repr, sorted(both)))}")
 
 
 def static_key(label, value):
@@ -113,7 +113,8 @@ class Program:
         self.build = builder(out_tree)
         self.name, self.inline = name, inline
         self.donated = usable_donations(jaxpr.in_avals[len(consts):], jaxpr.out_avals, donated)
-        warn_of_unusable([jaxpr.in_avals[len(consts) + k] for k in donated if k not in self.donated])
+        unusable = [k for k in donated if k not in self.donated]
+        warn_of_unusable([jaxpr.in_avals[len(consts) + k] for k in unusable])
         self.weak = [v.aval.weak_type for v in jaxpr.outvars]
         traced = any(isinstance(c, Tracer) for c in consts)
         self.const_values = None if traced else [as_array(c)._value for c in consts]
@@ -167,8 +168,8 @@ class CheckedProgram(Program):
 def warn_of_unusable(avals):
     if avals:
         kinds = ", ".join(a.str_short(short_dtypes=False) for a in avals)
-        warnings.warn(f"Some donated buffers were not usable: {kinds}.\nNo result has that shape and "
-                      "dtype, so these arrays stay as they are.", stacklevel=4)
+        warnings.warn(f"Some donated buffers were not usable: {kinds}.\nNo result has that shape "
+                      "and dtype, so these arrays stay as they are.", stacklevel=4)
 
 
 def writable(buffers, k):
@@ -393,7 +394,8 @@ def jit(fun=None, /, *, static_argnums=None, static_argnames=None, donate_argnum
                              donate_argnums=donate_argnums, donate_argnames=donate_argnames,
                              inline=inline)
     check_callable(fun)
-    return JitFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, inline)
+    return JitFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames,
+                       inline)
 
 
 def clear_caches():
@@ -469,7 +471,7 @@ class Compiled:
         return program.run_donating(leaves, buffers) if program.donated else program.run(buffers)
 
     def cost_analysis(self):
-        """Counted operations and bytes of one call: "flops", "transcendentals", "bytes accessed"."""
+        """Counted, not measured, for one call: "flops", "transcendentals", "bytes accessed"."""
         return cost_analysis(self.executable.program)
 
     def memory_analysis(self):
