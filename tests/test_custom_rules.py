@@ -645,3 +645,39 @@ def test_custom_linear_solve_errors():
     assert "transpose_solve required" in needed
     same_error(lambda lib: lib.lax.custom_linear_solve(lambda x: x[:2], X, partial(jacobi, lib)))
     same_error(lambda lib: lib.lax.custom_linear_solve(lambda x: (x,), X, partial(jacobi, lib)))
+
+
+# --- linear_call ----------------------------------------------------------------------------------
+
+def transposed(lib, f, example):
+    return lambda y: lib.linear_transpose(f, example)(y)[0]
+
+
+def quotient(lib, x, d):
+    return x + lib.custom_derivatives.linear_call(lambda r, x: x / r, lambda r, ct: 10 * ct / r, d, x)
+
+
+LINEAR_WAYS = {
+    "call": lambda lib, f: f(9.0), "transpose": lambda lib, f: transposed(lib, f, 1.0)(18.0),
+    "twice": lambda lib, f: transposed(lib, transposed(lib, f, 1.0), 1.0)(18.0),
+    "grad": lambda lib, f: lib.grad(f)(9.0), "jvp": lambda lib, f: lib.jvp(f, (9.0,), (1.0,)),
+    "jit of grad": lambda lib, f: lib.jit(lib.grad(f))(9.0),
+    "grad of jit": lambda lib, f: lib.grad(lib.jit(f))(9.0),
+}
+
+
+@pytest.mark.parametrize("way", LINEAR_WAYS)
+def test_linear_call(way):
+    same(lambda lib: LINEAR_WAYS[way](lib, lambda x: quotient(lib, x, np.float32(3))))
+
+
+def test_linear_call_closes_over_tracers_and_batches():
+    same(lambda lib: lib.jit(lambda k: lib.grad(lambda x: lib.custom_derivatives.linear_call(
+        lambda r, x: x * k, lambda r, ct: ct * k * r, 5.0, x))(3.0))(2.0))
+    batch = minijax.vmap(minijax.grad(partial(quotient, minijax)), (0, None))(X, 2.0)
+    np.testing.assert_allclose(batch, 1 + 10 / 2.0 * np.ones(3))
+
+
+def test_linear_call_refuses_another_tree():
+    same_error(lambda lib: lib.grad(lambda x: lib.custom_derivatives.linear_call(
+        lambda r, x: x, lambda r, ct: (ct,), 2.0, x))(1.0))
