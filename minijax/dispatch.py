@@ -19,11 +19,13 @@ from minijax.compiler.analysis import cost_analysis, memory_analysis
 from minijax.compiler.donation import usable_donations
 from minijax.config import config, debug_infs, debug_nans, disable_jit, explain_cache_misses
 from minijax.core import Tracer, eval_trace, get_current_trace, rules_epoch
+from minijax.errors import see
 from minijax.flatten import FlatFunction, as_index_tuple, fun_name, positional_names, signature_of
 from minijax.higher_order.jit import bind_jit, executable_of, find_wrong_number
 from minijax.higher_order.programs import memos
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import ClosedJaxpr, convert_constvars_jaxpr, eval_jaxpr
+from minijax.tracebacks import hide_frames
 from minijax.tree_code import builder, reader
 from minijax.tree_util import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
@@ -85,7 +87,8 @@ def static_key(label, value):
         raise ValueError(
             f"Non-hashable static arguments are not supported: {label} is {value!r:.80} of type "
             f"{type(value).__name__}. A static argument is part of the key under which compiled "
-            "programs are found: use a tuple for a list, or a class with __hash__ and __eq__"
+            "programs are found: use a tuple for a list, or a class with __hash__ and __eq__\n"
+            + see("static-arguments")
         ) from None
     return type(value), tagged(value)
 
@@ -245,16 +248,21 @@ class JitFunction:
         update_wrapper(self, fun, updated=())   # not its __dict__: fun may be jitted itself
 
     def __call__(self, *args, **kwargs):
-        if disable_jit.value:
-            return self.fun(*args, **kwargs)
-        program, leaves = self.look_up(args, kwargs)
-        if get_current_trace() is eval_trace and program.const_values is not None:
-            buffers = buffers_of(leaves)
-            if buffers is not None:
-                if program.donated:
-                    return program.run_donating(leaves, buffers)
-                return program.run(buffers)
-        return tree_unflatten(program.out_tree, program.bind(leaves))
+        # A boundary, not by @api_boundary: here every call of a function counts.
+        try:
+            if disable_jit.value:
+                return self.fun(*args, **kwargs)
+            program, leaves = self.look_up(args, kwargs)
+            if get_current_trace() is eval_trace and program.const_values is not None:
+                buffers = buffers_of(leaves)
+                if buffers is not None:
+                    if program.donated:
+                        return program.run_donating(leaves, buffers)
+                    return program.run(buffers)
+            return tree_unflatten(program.out_tree, program.bind(leaves))
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def look_up(self, args, kwargs):
         """The program of these arguments, traced if need be, and their leaves."""
