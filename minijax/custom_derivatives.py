@@ -14,7 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.avals import typeof
 from minijax.core import Tracer, UnexpectedTracerError
-from minijax.flatten import FlatFunction, fun_name, split_args
+from minijax.flatten import FlatFunction, fun_name
 from minijax.higher_order.custom_jvp import custom_jvp_call_p
 from minijax.higher_order.custom_vjp import custom_vjp_call_p
 from minijax.higher_order.programs import tracked
@@ -30,10 +30,10 @@ from minijax.tree_util import (
 
 __all__ = [
     "SymbolicZero", "zero_from_primal", "shown_to_rule", "given_by_rule", "aval_of", "same_type",
-    "CustomFunction", "positions_of", "resolve_kwargs", "FlatCall", "shown_types", "custom_jvp",
-    "without_tangent", "flat_jvp_rule", "check_tangents", "custom_vjp", "CustomVJPPrimal",
-    "is_custom_vjp_primal", "custom_vjp_primal_tree_values", "refuse_tracers", "flat_fwd_rule",
-    "flat_bwd_rule", "leaves_like", "cotangent_of", "custom_gradient", "Pullback",
+    "CustomFunction", "positions_of", "resolve_kwargs", "FlatCall", "flat_call", "shown_types",
+    "custom_jvp", "without_tangent", "flat_jvp_rule", "check_tangents", "custom_vjp",
+    "CustomVJPPrimal", "is_custom_vjp_primal", "custom_vjp_primal_tree_values", "refuse_tracers",
+    "flat_fwd_rule", "flat_bwd_rule", "leaves_like", "cotangent_of", "custom_gradient", "Pullback",
     "closure_convert", "may_be_perturbed",
 ]
 
@@ -129,18 +129,23 @@ def resolve_kwargs(fun, args, kwargs):
 
 
 class FlatCall:
-    """One call of a custom function, as a flat function of its differentiable arguments."""
+    """One call of a custom function, as a flat function of its differentiable arguments.
 
-    def __init__(self, custom, args):
+    Programs keep it, so it holds none of them itself.
+    """
+
+    def __init__(self, custom, args, in_tree):
         self.custom, self.__name__ = custom, fun_name(custom.fun)
-        self.static = [args[i] for i in custom.nondiff_argnums]
-        dynamic = [i for i in range(len(args)) if i not in custom.nondiff_argnums]
-        some, self.rebuild = split_args(args, dynamic)
-        self.leaves, self.in_tree = tree_flatten(tuple(some))
+        self.num_args, self.in_tree = len(args), in_tree
+        self.static = {i: args[i] for i in custom.nondiff_argnums}
         self.out_tree = self.out_avals = None        # known once the function or its rule has run
 
+    def all_arguments(self, leaves):
+        some = iter(tree_unflatten(self.in_tree, leaves))
+        return [self.static[i] if i in self.static else next(some) for i in range(self.num_args)]
+
     def __call__(self, *leaves):
-        out = self.custom.fun(*self.rebuild(tree_unflatten(self.in_tree, leaves)))
+        out = self.custom.fun(*self.all_arguments(leaves))
         outs, self.out_tree = tree_flatten(out)
         self.out_avals = [typeof(x) for x in outs]
         return outs
@@ -162,6 +167,13 @@ class FlatCall:
             raise TypeError(f"Custom {rule} for function {self.__name__} must produce a pair (list "
                             f"or tuple of length two): the output and {second}; got {pair}")
         return pair
+
+
+def flat_call(custom, args):
+    """(the call of custom(*args), the leaves of its differentiable arguments)"""
+    some = tuple([x for i, x in enumerate(args) if i not in custom.nondiff_argnums])
+    leaves, in_tree = tree_flatten(some)
+    return FlatCall(custom, args, in_tree), leaves
 
 
 def shown_types(tree, avals):
@@ -208,9 +220,10 @@ class custom_jvp(CustomFunction):
             raise AttributeError("No JVP defined for custom_jvp function "
                                  f"{fun_name(self.fun)} using defjvp")
         args = self.resolve(args, kwargs)
-        call = FlatCall(self, [tree_map(without_tangent, x) if i in self.nondiff_argnums else x
-                               for i, x in enumerate(args)])
-        outs = custom_jvp_call_p.bind(*call.leaves, call_jaxpr=call, jvp=flat_jvp_rule(call),
+        args = [tree_map(without_tangent, x) if i in self.nondiff_argnums else x
+                for i, x in enumerate(args)]
+        call, leaves = flat_call(self, args)
+        outs = custom_jvp_call_p.bind(*leaves, call_jaxpr=call, jvp=flat_jvp_rule(call),
                                       num_consts=0, symbolic_zeros=self.symbolic_zeros)
         return tree_unflatten(call.out_tree, outs)
 
@@ -227,7 +240,7 @@ def flat_jvp_rule(call):
 
     def rule(primals, tangents):
         shown = [shown_to_rule(t, custom.symbolic_zeros) for t in tangents]
-        pair = custom.jvp(*call.static, tree_unflatten(call.in_tree, primals),
+        pair = custom.jvp(*call.static.values(), tree_unflatten(call.in_tree, primals),
                           tree_unflatten(call.in_tree, shown))
         out, out_tangent = call.pair_of_rule(name, pair, "its tangent")
         (outs, out_tree), (ts, tangent_tree) = tree_flatten(out), tree_flatten(out_tangent)
@@ -287,9 +300,10 @@ class custom_vjp(CustomFunction):
         args = self.resolve(args, kwargs)
         for i in self.nondiff_argnums:
             refuse_tracers(self, i, args[i])
-        call = FlatCall(self, args)
-        outs = custom_vjp_call_p.bind(*call.leaves, call_jaxpr=call, fwd=flat_fwd_rule(call),
-                                      bwd=flat_bwd_rule(call), num_consts=0,
+        call, leaves = flat_call(self, args)
+        in_avals = [typeof(x).to_tangent_aval() for x in leaves]
+        outs = custom_vjp_call_p.bind(*leaves, call_jaxpr=call, fwd=flat_fwd_rule(call),
+                                      bwd=flat_bwd_rule(call, in_avals), num_consts=0,
                                       symbolic_zeros=self.symbolic_zeros)
         return tree_unflatten(call.out_tree, outs)
 
@@ -329,7 +343,7 @@ def flat_fwd_rule(call):
     def rule(perturbed, *leaves):
         if custom.symbolic_zeros:
             leaves = list(map(CustomVJPPrimal, leaves, perturbed))
-        pair = custom.fwd(*call.rebuild(tree_unflatten(call.in_tree, leaves)))
+        pair = custom.fwd(*call.all_arguments(leaves))
         out, residuals = call.pair_of_rule(name, pair, "residuals for the bwd rule")
         (outs, out_tree), (res, res_tree) = tree_flatten(out), tree_flatten(residuals)
         call.outputs_of_rule(name, outs, out_tree)
@@ -338,15 +352,14 @@ def flat_fwd_rule(call):
     return rule
 
 
-def flat_bwd_rule(call):
+def flat_bwd_rule(call, in_avals):
     """The backward half: (memo, [residual], [CT b or Zero]) -> [CT a or Zero]."""
     custom = call.custom
-    in_avals = [typeof(x).to_tangent_aval() for x in call.leaves]
 
     def rule(memo, residuals, cts):
         out_tree, res_tree = memo
         shown = [shown_to_rule(ct, custom.symbolic_zeros) for ct in cts]
-        in_cts = custom.bwd(*call.static, tree_unflatten(res_tree, residuals),
+        in_cts = custom.bwd(*call.static.values(), tree_unflatten(res_tree, residuals),
                             tree_unflatten(out_tree, shown))
         leaves = leaves_like(call.in_tree, in_cts)
         return [cotangent_of(call.in_tree, i, aval, ct)

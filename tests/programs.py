@@ -127,10 +127,20 @@ def switch_of_loops(jax, x):
     return rows * sums
 
 
+def custom_rules(jax, x):
+    """A rule that is not the derivative, also batched, beside the implicit derivative of a root."""
+    np_ = jax.numpy
+    f = jax.custom_jvp(lambda y, z: np_.sin(y) * z)
+    f.defjvp(lambda p, t: (f(*p), 3.0 * np_.cos(p[0]) * t[0] * p[1] + 2.0 * np_.sin(p[0]) * t[1]))
+    root = jax.lax.custom_root(lambda y: y * y - x, np_.ones_like(x), lambda g, y: np_.sqrt(x),
+                               lambda g, y: y / g(np_.ones_like(y)))
+    return f(x, root) + jax.vmap(f)(x, x)
+
+
 PROGRAMS = [polynomial, trigonometric, nested_calls, mlp_loss, newton_sqrt, softmax_rows, indexing,
             selecting, shapes, closure_over_outer, batched_inside, mixed_integers,
             scanning, choosing, scan_in_cond_in_scan, while_in_scan_in_vmap, cond_in_vmap_in_fori,
-            switch_of_loops]
+            switch_of_loops, custom_rules]
 
 
 # Each transformation takes a function of a vector to another one, in the library given.
