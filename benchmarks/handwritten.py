@@ -182,16 +182,14 @@ def lorenz_path(x, y, z, steps):
 
 
 def mandelbrot(a, b):
-    out = np.empty(a.shape[0], np.float32)
+    total = 0
     for i in range(a.shape[0]):
-        total = 0
         for j in range(a.shape[1]):
             x, y, n = ZERO, ZERO, 0
             while x * x + y * y < np.float32(4) and n < 100:
                 x, y, n = x * x - y * y + a[i, j], np.float32(2) * x * y + b[i, j], n + 1
             total += n
-        out[i] = total / a.shape[1]
-    return out
+    return np.float32(total / a.size)
 
 
 def small_matmuls(x, y):
