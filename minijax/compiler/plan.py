@@ -26,16 +26,17 @@ from minijax.loop_ir import (
 
 __all__ = [
     "SHORT", "MAX_TURNS", "MAX_UNROLLED", "QUICK", "evaluations", "weight", "is_tiny", "is_long",
-    "work", "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory", "sequences_of",
-    "count_entries", "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES", "pieces_of",
-    "outermost", "turns_are_apart", "steps_inside", "SMALL", "MAX_STACK", "Plan", "arrays_of",
-    "bytes_of", "in_lines", "NativeMainWriter", "PartText", "program_text", "WORTH_RELEASING",
+    "is_worth_speed", "work", "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory",
+    "sequences_of", "count_entries", "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES",
+    "pieces_of", "outermost", "turns_are_apart", "steps_inside", "SMALL", "MAX_STACK", "Plan",
+    "arrays_of", "bytes_of", "in_lines", "NativeMainWriter", "PartText", "program_text",
+    "WORTH_RELEASING",
 ]
 
 
 # --- How much work a step is ----------------------------------------------------------------------
 
-# Below this many runs of the body, making a loop fast takes LLVM longer than it ever saves.
+# Below this many runs of a small body, making a loop fast takes LLVM longer than it ever saves.
 SHORT = 2048
 
 # A nest of so few turns is written turn by turn, without a loop, if that is not too long.
@@ -68,7 +69,12 @@ def is_tiny(step):
 
 def is_long(step):
     """Whether a step has loops that are worth making fast."""
-    return not isinstance(step, Nest) or evaluations(step) >= SHORT
+    return not isinstance(step, Nest) or is_worth_speed(step)
+
+
+def is_worth_speed(nest, around=1):
+    """Whether LLVM should vectorise a nest, which loops around it run `around` times."""
+    return evaluations(nest) * around * max(1, weight(nest.body) // 4) >= SHORT
 
 
 def work(step):

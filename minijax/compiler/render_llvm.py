@@ -16,7 +16,7 @@ from minijax.compiler.llvm_ops import (
     WIDE, convert, counted_loop, emit_op, emitters, entry_alloca, fold_lanes, int64, load_where,
     memory_type, typed_constant,
 )
-from minijax.compiler.plan import MAX_TURNS, MAX_UNROLLED, SHORT, evaluations, is_tiny, weight
+from minijax.compiler.plan import MAX_TURNS, MAX_UNROLLED, is_tiny, is_worth_speed, weight
 from minijax.loop_ir import (
     Axis, AxisValue, Const, Dynamic, InBounds, Nest, Op, Reduce, Remainder, Store, buffers_written,
     identity,
@@ -71,7 +71,7 @@ class StepWriter:
         if is_tiny(nest):
             self.turn_by_turn(nest.axes, lambda: self.body(nest.body))
             return
-        self.is_short = evaluations(nest) * self.around < SHORT
+        self.is_short = not is_worth_speed(nest, self.around)
         with self.inside_loop(buffers_written(nest)), self.loops(nest.axes):
             self.body(nest.body)
 
