@@ -24,6 +24,7 @@ from minijax.interpreters.jvp import symbolic_if_float0
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import ClosedJaxpr, Var, eval_jaxpr
 from minijax.rules import Zero, add_tangents, bind, instantiate_zeros, is_zero
+from minijax.tracebacks import api_boundary
 from minijax.tree_util import (
     broadcast_prefix, keystr, register_pytree_node_class, tree_flatten, tree_flatten_with_path,
     tree_leaves, tree_map, tree_structure, tree_unflatten,
@@ -216,6 +217,7 @@ class custom_jvp(CustomFunction):
             return out, tree_map(lambda _, *ts: reduce(add_tangents, ts), out, *shares)
         self.defjvp(jvp)
 
+    @api_boundary
     def __call__(self, *args, **kwargs):
         if self.jvp is None:
             raise AttributeError("No JVP defined for custom_jvp function "
@@ -294,6 +296,7 @@ class custom_vjp(CustomFunction):
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
 
+    @api_boundary
     def __call__(self, *args, **kwargs):
         if self.fwd is None or self.bwd is None:
             raise AttributeError("No VJP defined for custom_vjp function "

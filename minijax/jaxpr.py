@@ -10,13 +10,14 @@ import numpy as np
 from minijax.array import Array
 from minijax.avals import typeof
 from minijax.core import Tracer, rule_for, swap_source
+from minijax.errors import JaxprTypeError as JaxprTypeError
 
 __all__ = [
-    "Var", "Literal", "is_literable", "JaxprEqn", "Jaxpr", "ClosedJaxpr", "jaxprs_in_params",
-    "inner_effects", "open_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "Names", "encode_name", "WIDTH",
-    "jaxpr_lines", "eqn_lines", "printed_params", "name_as_outside", "param_lines", "nested_lines",
-    "short_or_long", "param_text", "JaxprTypeError", "check_jaxpr", "bind_var", "check_atom",
-    "check_eqn", "dce_jaxpr", "inputs_read", "convert_constvars_jaxpr",
+    "JaxprTypeError", "Var", "Literal", "is_literable", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
+    "jaxprs_in_params", "inner_effects", "open_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "Names",
+    "encode_name", "WIDTH", "jaxpr_lines", "eqn_lines", "printed_params", "name_as_outside",
+    "param_lines", "nested_lines", "short_or_long", "param_text", "check_jaxpr", "bind_var",
+    "check_atom", "check_eqn", "dce_jaxpr", "inputs_read", "convert_constvars_jaxpr",
 ]
 
 
@@ -276,10 +277,6 @@ def param_text(value):
 
 
 # --- The type checker -----------------------------------------------------------------------------
-
-class JaxprTypeError(TypeError):
-    """A jaxpr breaks one of its own rules."""
-
 
 def check_jaxpr(jaxpr):
     """Raise JaxprTypeError unless every variable is bound once, before use, at its type."""

@@ -18,7 +18,7 @@ def leaves(lib, tree):
 
 
 def same(program, *args):
-    """Assert that program(lib, *args) has the same structure, types and values in both libraries."""
+    """Assert that program(lib, *args) has the same structure, types and values in both."""
     theirs, ours = program(jax, *args), program(minijax, *args)
     assert str(jax.tree_util.tree_structure(theirs)) == str(
         minijax.tree_util.tree_structure(ours))
@@ -184,7 +184,8 @@ def test_symbolic_zeros_of_custom_jvp():
             return (x * y, n), (5.0 * tangents[0], SymbolicZero.from_primal_value(n))
         f.defjvp(rule, symbolic_zeros=True)
         seen = []
-        out = where(lib)(lambda x: lib.jvp(lambda x: f(x, X[1], 3), (x,), (x,)))(lib.numpy.float32(2))
+        derivative = where(lib)(lambda x: lib.jvp(lambda x: f(x, X[1], 3), (x,), (x,)))
+        out = derivative(lib.numpy.float32(2))
         return out[0][0], out[1][0], np.array([s for s, *_ in seen[0]])
     same(program, lambda lib: lambda f: f)
     same(program, lambda lib: lib.jit)
@@ -485,7 +486,8 @@ def scanned(lib, f, x):
 
 
 def branched(lib, f, x):
-    return lib.lax.cond(x > 0.5, lambda x: f(x, 2 * x), lambda x: f(2 * x, lib.numpy.ones_like(x)), x)
+    one = lib.numpy.ones_like(x)
+    return lib.lax.cond(x > 0.5, lambda x: f(x, 2 * x), lambda x: f(2 * x, one), x)
 
 
 def counted(lib, f, x):
@@ -509,7 +511,7 @@ def test_inside_control_flow(make, inside, way):
 
 
 def test_second_derivatives_of_loops_keep_the_rule():
-    """The loop written out is the judge: JAX 0.10 forgets the rule in the scan's second gradient."""
+    """The loop written out is the judge: JAX 0.10 forgets the rule in a scan's second gradient."""
     f = stretched(minijax)
 
     def written_out(x):
@@ -518,7 +520,8 @@ def test_second_derivatives_of_loops_keep_the_rule():
             c = f(c, x)
         return c
     second = lambda g: minijax.grad(minijax.grad(g))(0.7)
-    np.testing.assert_allclose(second(lambda x: counted(minijax, f, x)), second(written_out), rtol=1e-5)
+    in_loop = second(lambda x: counted(minijax, f, x))
+    np.testing.assert_allclose(in_loop, second(written_out), rtol=1e-5)
 
 
 def test_inside_a_while_loop():
@@ -633,7 +636,8 @@ def test_custom_linear_solve_with_aux():
         solver = lambda matvec, b: (jacobi(lib, matvec, b), lib.numpy.int32(5))
 
         def f(b):
-            x, aux = lib.lax.custom_linear_solve(lambda x: MATRIX @ x, b, solver, solver, has_aux=True)
+            x, aux = lib.lax.custom_linear_solve(lambda x: MATRIX @ x, b, solver, solver,
+                                                 has_aux=True)
             return lib.numpy.sum(x), aux
         return lib.value_and_grad(f, has_aux=True)(X)
     same(program)
@@ -654,7 +658,8 @@ def transposed(lib, f, example):
 
 
 def quotient(lib, x, d):
-    return x + lib.custom_derivatives.linear_call(lambda r, x: x / r, lambda r, ct: 10 * ct / r, d, x)
+    by_call = lib.custom_derivatives.linear_call
+    return x + by_call(lambda r, x: x / r, lambda r, ct: 10 * ct / r, d, x)
 
 
 LINEAR_WAYS = {
