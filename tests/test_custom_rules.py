@@ -686,3 +686,66 @@ def test_linear_call_closes_over_tracers_and_batches():
 def test_linear_call_refuses_another_tree():
     same_error(lambda lib: lib.grad(lambda x: lib.custom_derivatives.linear_call(
         lambda r, x: x, lambda r, ct: (ct,), 2.0, x))(1.0))
+
+
+# --- Odd shapes of arguments and results ----------------------------------------------------------
+
+def with_steps(lib):
+    """A result that moves, and two that move in steps."""
+    f = lib.custom_jvp(lambda x: (x * 2, lib.numpy.int32(3), x > 0))
+    zero = np.zeros((), lib.dtypes.float0)
+    f.defjvp(lambda p, t: (f(*p), (t[0] * 5, zero, zero)))
+    return f
+
+
+def test_integer_results_of_custom_jvp():
+    same(lambda lib: lib.jvp(with_steps(lib), (1.0,), (1.0,)))
+    same(lambda lib: lib.jvp(lib.jit(with_steps(lib)), (1.0,), (1.0,)))
+    same(lambda lib: lib.jvp(lib.vmap(with_steps(lib)), (X,), (X,)))
+    same(lambda lib: lib.jit(lib.grad(lambda x: lib.numpy.sum(lib.vmap(with_steps(lib))(x)[0])))(X))
+
+
+def test_integer_results_of_custom_vjp():
+    def program(lib):
+        f = lib.custom_vjp(lambda x, n: (x * 2, n + 1))
+        f.defvjp(lambda x, n: (f(x, n), x), lambda x, cts: (cts[0] * 7, None))
+        return [lib.vmap(lib.grad(lambda x, n: f(x, n)[0]))(X, np.arange(3)),
+                lib.jit(lib.grad(lambda x: lib.numpy.sum(
+                    lib.vmap(lib.jit(f))(x, np.arange(3))[0])))(X)]
+    same(program)
+
+
+def test_no_arguments_no_results_and_any_number():
+    def program(lib):
+        none = lib.custom_jvp(lambda x: None)
+        none.defjvp(lambda p, t: (None, None))
+        many = lib.custom_jvp(lambda x, *rest: x * rest[0])
+        many.defjvp(lambda p, t: (many(*p), t[0] * 3))
+        constant = lib.custom_jvp(lambda: X)
+        constant.defjvp(lambda p, t: (X, 0 * X))
+        return (none(1.0), lib.jvp(none, (1.0,), (1.0,)), lib.vmap(none)(X), lib.jit(constant)(),
+                lib.grad(many)(1.0, 2.0, 3.0))
+    same(program)
+
+
+def test_complex_rules():
+    def program(lib):
+        f = lib.custom_jvp(lambda z: z * z)
+        f.defjvp(lambda p, t: (f(*p), 3 * p[0] * t[0]))
+        same_back = lib.custom_vjp(lambda z: z)
+        same_back.defvjp(lambda z: (z, None), lambda residuals, ct: (ct,))
+        z = np.complex64(1 + 2j)
+        return (lib.grad(f, holomorphic=True)(z), lib.vjp(f, z)[1](z), lib.jvp(f, (z,), (z,)),
+                lib.grad(lambda z: lib.numpy.real(same_back(z) * same_back(z)))(z))
+    same(program)
+
+
+def test_residuals_are_trees():
+    def program(lib):
+        f = lib.custom_vjp(lambda x: lib.numpy.sin(x))
+        f.defvjp(lambda x: (lib.numpy.sin(x), {"x": x, "none": None, "number": 2}),
+                 lambda res, ct: (ct * res["x"] * res["number"],))
+        return (lib.grad(f)(2.0), lib.vmap(lib.grad(f))(X), lib.grad(lib.grad(f))(2.0),
+                lib.jit(lib.grad(lib.jit(f)))(2.0),
+                lib.grad(lambda x: lib.numpy.sum(lib.vmap(f)(x)))(X))
+    same(program)
