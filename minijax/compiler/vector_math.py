@@ -81,16 +81,17 @@ class Table:
 
 
 def series(m, x, table):
-    """Σ coefficients[k] x^k: neighbours in pairs, a + b x, then pairs of these with x², ….
+    """Σ coefficients[k] x^k: neighbours in pairs, b + c x, then pairs of these with x², ….
 
-    This is Estrin's scheme. Horner's rule has one operation less at each doubling, but every one
-    waits for the one before.
+    This is Estrin's scheme. Horner's rule has fewer operations, but every one waits for the one
+    before. The first coefficient, which is large, comes last: then little is rounded after it.
     """
-    terms = [m.const(c) for c in (table.short if m.format.short else table.long)]
+    first, *terms = map(m.const, table.short if m.format.short else table.long)
+    power = x
     while len(terms) > 1:
-        pairs = [m.multiply_add(b, x, a) for a, b in zip(terms[::2], terms[1::2])]
-        terms, x = pairs + terms[2 * len(pairs):], x * x
-    return terms[0]
+        pairs = [m.multiply_add(c, power, b) for b, c in zip(terms[::2], terms[1::2])]
+        terms, power = pairs + terms[2 * len(pairs):], power * power
+    return m.multiply_add(terms[0], x, first)
 
 
 # --- The operations in NumPy ----------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # Exported from notebooks/15_custom_rules.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: linear functions with their transpose. Home: 15_custom_rules. In JAX: custom_derivatives.py.
+"""Layer: functions with a transpose. Home: 15_custom_rules. In JAX: custom_derivatives.py.
 
 `linear_call_p` applies a program that is linear in its last operands and comes with its transpose.
 """
