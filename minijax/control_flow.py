@@ -43,10 +43,11 @@ __all__ = [
     "as_operand", "as_operands", "with_results", "same_type", "cond", "switch", "with_operand",
     "is_concrete", "as_predicate", "check_index", "typeof_or_error", "choose",
     "check_results_agree", "tree_differences", "type_differences", "promoted", "trace_body",
-    "check_carry", "carry_name", "while_loop", "while_in_python", "check_condition", "run_while",
-    "move_to_consts", "scan", "row_aval", "scan_length", "turns_at_once", "scan_in_python", "stack",
-    "carry_of_pair", "run_scan", "fori_loop", "is_below", "add_one", "dtype_of_bounds", "map",
-    "in_batches", "without_batches", "associative_scan", "partial_results", "interleave",
+    "check_carry", "counts", "carry_name", "while_loop", "while_in_python", "check_condition",
+    "run_while", "move_to_consts", "scan", "row_aval", "scan_length", "turns_at_once",
+    "scan_in_python", "stack", "carry_of_pair", "run_scan", "fori_loop", "is_below", "add_one",
+    "dtype_of_bounds", "map", "in_batches", "without_batches", "associative_scan",
+    "partial_results", "interleave",
 ]
 
 
@@ -294,20 +295,29 @@ def trace_body(name, body, leaves, carry_tree, trace_with, carry_of):
 
 
 def check_carry(name, body, tree_in, avals_in, tree_out, avals_out):
+    """Raise TypeError, naming leaves, unless the carry comes out as it goes in."""
+    carry, carry_out = tree_unflatten(tree_in, avals_in), tree_unflatten(tree_out, avals_out)
+    if counts(body):
+        name, carry, carry_out = "fori_loop", carry[-1], carry_out[-1]
+    tree_in, tree_out = tree_structure(carry), tree_structure(carry_out)
     what, other = carry_name(body), "what comes out"
-    carry = tree_unflatten(tree_in, avals_in)
     if tree_in != tree_out:
-        lines = tree_differences(what, carry, other, tree_unflatten(tree_out, avals_out))
+        lines = tree_differences(what, carry, other, carry_out)
         raise TypeError(f"lax.{name}: the body must return a carry of the tree structure that it "
                         f"gets, but it gets {tree_in} and returns {tree_out}:{lines}")
-    if lines := type_differences(what, carry, other, avals_out):
+    if lines := type_differences(what, carry, other, tree_flatten(carry_out)[0]):
         raise TypeError(f"lax.{name}: the body must return a carry of the types that it gets, but "
                         f"they differ:{lines}\nGive the initial value the type that the body "
                         "returns, or convert in the body with .astype")
 
 
+def counts(body):
+    """Whether this is a turn of fori_loop, where a counter goes round with the user's value."""
+    return getattr(body, "turn_of", (None, ""))[1].startswith("fori")
+
+
 def carry_name(body):
-    names = positional_names(body)
+    names = positional_names(body.turn_of[0])[1:] if counts(body) else positional_names(body)
     return f"the carry {names[0]}" if names else "the carry"
 
 
@@ -494,7 +504,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         first, length = int(lower), max(int(upper) - int(lower), 0)
         if disable_jit.value and length == 0:
             return init_val
-        turn = turn_of(body_fun, "scan",
+        turn = turn_of(body_fun, "fori, scan",
                        lambda carry, _: ((add_one(carry[0]), body_fun(*carry)), None))
         (_, value), _ = scan(turn, (first, init_val), None, length, unroll=unroll or False)
         return value
@@ -502,8 +512,8 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         raise ValueError("lax.fori_loop: unroll is for bounds that are known while tracing")
     bounds = [x if typeof(x).dtype == dtype else convert_element_type(x, dtype)
               for x in (lower, upper)]
-    turn = turn_of(body_fun, "while", lambda carry: (add_one(carry[0]), carry[1],
-                                                     body_fun(carry[0], carry[2])))
+    turn = turn_of(body_fun, "fori, while", lambda carry: (
+        add_one(carry[0]), carry[1], body_fun(carry[0], carry[2])))
     return while_loop(is_below, turn, (*bounds, init_val))[2]
 
 

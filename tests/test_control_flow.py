@@ -421,6 +421,11 @@ ERRORS = {
         r"\['x'\].* i32\[\].* f32\[\]"),
     "carry of another shape": (lambda lib: lib.lax.fori_loop(0, 3, lambda i, x: x[:-1], V),
                                r"f32\[4\].* f32\[3\]"),
+    "fori, a leaf of another dtype": (lambda lib: lib.lax.fori_loop(
+        0, 3, lambda i, state: {"w": state["w"], "n": i * 0.5}, {"w": V, "n": np.int32(1)}),
+        r"fori_loop.*state\['n'\] is i32\[\].* f32\[\]"),
+    "dynamic fori, another tree": (lambda lib: lib.jit(lambda n: lib.lax.fori_loop(
+        0, n, lambda i, state: (state, i), 1.0))(3), r"fori_loop.*PyTreeDef\(\*\).*the carry state "),
     "scan body no pair": (lambda lib: lib.lax.scan(lambda c, x: c, 0, V), "pair"),
     "scan body a triple": (lambda lib: lib.lax.scan(lambda c, x: (c, x, x), 0, V), "pair"),
     "scan over nothing": (lambda lib: lib.lax.scan(lambda c, x: (c, x), 0), "length"),

@@ -699,8 +699,9 @@ def with_steps(lib):
 
 
 def test_integer_results_of_custom_jvp():
-    same(lambda lib: lib.jvp(with_steps(lib), (1.0,), (1.0,)))
-    same(lambda lib: lib.jvp(lib.jit(with_steps(lib)), (1.0,), (1.0,)))
+    one = np.float32(1)
+    same(lambda lib: lib.jvp(with_steps(lib), (one,), (one,)))
+    same(lambda lib: lib.jvp(lib.jit(with_steps(lib)), (one,), (one,)))
     same(lambda lib: lib.jvp(lib.vmap(with_steps(lib)), (X,), (X,)))
     same(lambda lib: lib.jit(lib.grad(lambda x: lib.numpy.sum(lib.vmap(with_steps(lib))(x)[0])))(X))
 
