@@ -4,11 +4,12 @@
 What a loop IR costs, counted and not measured: operations, traffic to memory, and memory in use.
 """
 
+from itertools import accumulate
 from math import prod
 from typing import NamedTuple
 
 from minijax.compiler.bodies import is_padding
-from minijax.compiler.plan import Plan, bytes_of
+from minijax.compiler.plan import Plan, arrays_in, bytes_of
 from minijax.loop_ir import (
     Axis, Branch, Call, Load, Loop, Nest, Op, Quotient, Reduce, Store, all_nodes, buffer_of,
     programs_in,
@@ -17,7 +18,7 @@ from minijax.loop_ir import (
 __all__ = [
     "TRANSCENDENTAL", "cost_analysis", "total", "operations", "operations_of_node",
     "multiplications", "bytes_accessed", "accesses_of", "distinct", "atoms_below",
-    "CompiledMemoryStats", "memory_analysis",
+    "CompiledMemoryStats", "memory_analysis", "VIEWS", "largest_at_once",
 ]
 
 
@@ -137,9 +138,31 @@ def memory_analysis(program, consts=0):
     plan = Plan(program)
     arguments, outputs = dict.fromkeys(program.inputs[consts:]), dict.fromkeys(program.outputs)
     shared = [b for b in outputs if b in arguments]
-    others = plan.arrays - {*program.inputs, *outputs}
     return CompiledMemoryStats(
         argument_size_in_bytes=sum(map(bytes_of, arguments)),
         output_size_in_bytes=sum(map(bytes_of, outputs)),
         alias_size_in_bytes=sum(map(bytes_of, shared)),
-        temp_size_in_bytes=plan.size + sum(map(bytes_of, others)))
+        temp_size_in_bytes=plan.size + largest_at_once(plan))
+
+
+# Calls whose result is its operand's memory.
+VIEWS = frozenset(("reshape", "optimization_barrier"))
+
+
+def largest_at_once(plan):
+    """Bytes of the arrays between steps at the step where they are most."""
+    program, owner, spans = plan.program, {}, {}
+    for number, item in enumerate(plan.sequences[program]):
+        if isinstance(item, Call) and item.name in VIEWS:
+            sources = [owner.get(b, b) for b in map(buffer_of, item.inputs)]
+            owner.update(zip(item.outputs, sources))
+        for b in (owner.get(b, b) for b in arrays_in(item)):
+            spans[b] = spans.get(b, (number,))[0], number
+    # an array whose view is a result is part of the results
+    given = {owner.get(b, b) for b in (*program.inputs, *program.outputs)}
+    changes = [0] * (len(plan.sequences[program]) + 1)
+    for b, (first, last) in spans.items():
+        if b in plan.arrays and b not in given:
+            changes[first] += bytes_of(b)
+            changes[last + 1] -= bytes_of(b)
+    return max(accumulate(changes))

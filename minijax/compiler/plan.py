@@ -29,8 +29,8 @@ __all__ = [
     "is_worth_speed", "work", "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory",
     "sequences_of", "count_entries", "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES",
     "pieces_of", "outermost", "turns_are_apart", "steps_inside", "SMALL", "MAX_STACK", "Plan",
-    "arrays_of", "bytes_of", "in_lines", "NativeMainWriter", "PartText", "program_text",
-    "WORTH_RELEASING",
+    "arrays_of", "arrays_in", "bytes_of", "in_lines", "NativeMainWriter", "PartText",
+    "program_text", "WORTH_RELEASING",
 ]
 
 
@@ -274,6 +274,17 @@ class Plan:
             used = list(dict.fromkeys(b for part in entry.parts for b in part.buffers))
             entry.arrays = [b for b in used if b in self.arrays]
             entry.needs_workspace = any(b in self.offsets for b in used)
+        self.dying = self.last_uses()
+
+    def last_uses(self):
+        """item of the program's sequence -> arrays, neither arguments nor results, it uses last."""
+        last, kept = {}, {*self.program.inputs, *self.program.outputs}
+        for item in self.sequences[self.program]:
+            last.update((b, item) for b in arrays_in(item) if b in self.arrays - kept)
+        dying = {}
+        for b, item in last.items():
+            dying.setdefault(item, []).append(b)
+        return dying
 
     def users_of_buffers(self):
         """buffer -> the numbers of the parts that use it."""
@@ -332,6 +343,15 @@ def arrays_of(program):
     return found
 
 
+def arrays_in(item):
+    """The buffers that Python hands to what stands in a sequence."""
+    if isinstance(item, Entry):
+        return item.arrays
+    if isinstance(item, Call):
+        return [*map(buffer_of, item.inputs), *item.outputs]
+    return used_buffers([item])
+
+
 def bytes_of(buffer):
     return buffer.size * buffer.dtype.itemsize
 
@@ -360,6 +380,14 @@ class NativeMainWriter(MainWriter):
     def steps(self, program):
         for item in self.plan.sequences[program]:
             self.entry(item) if isinstance(item, Entry) else self.step(item)
+            if program is self.program:
+                self.let_go(self.plan.dying.get(item, ()))
+
+    def let_go(self, buffers):
+        """Give memory back as soon as nothing needs it any more."""
+        names = [self.name(b) for b in buffers if b in self.allocated]
+        if names:
+            self.write(f"del {', '.join(names)}")
 
     def entry(self, entry):
         self.allocate(entry.arrays)
