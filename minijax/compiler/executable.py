@@ -53,7 +53,7 @@ def run_passes(closed):
 
 # --- Kernels --------------------------------------------------------------------------------------
 
-RENDERERS = ("llvm", "python", "plain")      # LLVM, Numba on the Python source, that source as it is
+RENDERERS = ("llvm", "python", "plain")   # LLVM, Numba on the Python source, that source as it is
 
 
 def kernel_compiler(rendered):
