@@ -5,7 +5,7 @@ from numba import njit
 
 __all__ = ["compiled", "selu", "selu_gradient", "plus_transpose", "total", "column_sums",
            "softmax_rows", "layernorm", "layernorm_gradient", "logsumexp_gradient", "forces",
-           "lorenz", "small_matmuls"]
+           "lorenz", "velocity", "lorenz_path", "mandelbrot", "small_matmuls"]
 
 ALPHA, SCALE = np.float32(1.6732632), np.float32(1.050701)
 ZERO, ONE = np.float32(0), np.float32(1)
@@ -156,6 +156,40 @@ def lorenz(x, y, z):
             middle = np.float32(2) * (k[1, i] + k[2, i])
             state[i] += h / np.float32(6) * (k[0, i] + middle + k[3, i])
     return state[0], state[1], state[2]
+
+
+@njit
+def velocity(x, y, z):
+    return (np.float32(10) * (y - x), x * (np.float32(28) - z) - y,
+            x * y - np.float32(2.6666667) * z)
+
+
+def lorenz_path(x, y, z, steps):
+    n = len(steps)
+    xs, ys, zs = (np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.float32))
+    for i in range(n):
+        h = steps[i]
+        half, sixth, two = h / np.float32(2), h / np.float32(6), np.float32(2)
+        ax, ay, az = velocity(x, y, z)
+        bx, by, bz = velocity(x + half * ax, y + half * ay, z + half * az)
+        cx, cy, cz = velocity(x + half * bx, y + half * by, z + half * bz)
+        dx, dy, dz = velocity(x + h * cx, y + h * cy, z + h * cz)
+        x += sixth * (ax + two * bx + two * cx + dx)
+        y += sixth * (ay + two * by + two * cy + dy)
+        z += sixth * (az + two * bz + two * cz + dz)
+        xs[i], ys[i], zs[i] = x, y, z
+    return xs[:200], ys[:200], zs[:200]
+
+
+def mandelbrot(a, b):
+    total = 0
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            x, y, n = ZERO, ZERO, 0
+            while x * x + y * y < np.float32(4) and n < 100:
+                x, y, n = x * x - y * y + a[i, j], np.float32(2) * x * y + b[i, j], n + 1
+            total += n
+    return np.float32(total / a.size)
 
 
 def small_matmuls(x, y):

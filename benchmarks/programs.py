@@ -219,6 +219,108 @@ def lorenz(lib, steps=50):
     return lib.jit(walk)
 
 
+# --- Loops that are data --------------------------------------------------------------------------
+
+def lorenz_steps(rng, n):
+    return (*lorenz_start(rng, 3), np.full(n, 0.01, np.float32))
+
+
+def lorenz_path(lib):
+    def walk(x, y, z, steps):
+        def step(state, h):
+            state = runge_kutta_step(state, h)
+            return state, state
+        return lib.lax.scan(step, (x, y, z), steps)[1]
+    return walk
+
+
+@program("Lorenz, scan", "loops", lorenz_steps, (10_000, 40), in_numba=handwritten.lorenz_path)
+def lorenz_scan(lib):
+    # the path is chaotic: libraries agree on its beginning
+    return lib.jit(lambda *args: tuple(x[:200] for x in lorenz_path(lib)(*args)))
+
+
+@program("Lorenz, scan, gradient", "loops", lorenz_steps, (1_000, 40))
+def lorenz_gradient(lib):
+    def far(*args):
+        return sum(lib.np.sum(x[:200] ** 2) for x in lorenz_path(lib)(*args))
+    return lib.jit(lib.grad(far, (0, 1, 2)))
+
+
+def plane(rng, n):
+    """The real and the imaginary parts of a grid of points."""
+    return tuple(np.ascontiguousarray(a, np.float32) for a in
+                 np.meshgrid(np.linspace(-2, 0.5, n), np.linspace(-1.2, 1.2, n)))
+
+
+@program("Mandelbrot, while", "loops", plane, (300, 40), in_numba=handwritten.mandelbrot)
+def mandelbrot(lib):
+    def turns(a, b):
+        def inside(state):
+            x, y, n = state
+            return (x * x + y * y < 4.0) & (n < 100)
+
+        def turn(state):
+            x, y, n = state
+            return x * x - y * y + a, 2.0 * x * y + b, n + 1
+        return lib.lax.while_loop(inside, turn, (0.0 * a, 0.0 * b, 0))[2]
+
+    def mean_turns(a, b):
+        # rounding decides when a point at the edge leaves, so libraries agree on the mean only
+        return lib.np.mean(lib.vmap(lib.vmap(turns))(a, b), dtype=np.float32)
+    return lib.jit(mean_turns)
+
+
+def gated_network(rng, size):
+    """Weights of a gated recurrent unit, a first state, and a sequence of inputs."""
+    steps, batch, inputs, states = size
+    weights = [normal(rng, m, states) * np.float32(0.1) for m in [inputs] * 3 + [states] * 3]
+    return weights, normal(rng, batch, states), normal(rng, steps, batch, inputs)
+
+
+def gated_loss(lib, weights, state, xs):
+    wz, wr, wn, uz, ur, un = weights
+
+    def step(h, x):
+        z, r = lib.nn.sigmoid(x @ wz + h @ uz), lib.nn.sigmoid(x @ wr + h @ ur)
+        h = (1.0 - z) * h + z * lib.np.tanh(x @ wn + (r * h) @ un)
+        return h, h
+    _, states = lib.lax.scan(step, state, xs)
+    return lib.np.mean(states ** 2)
+
+
+SMALL_GATED, GATED = (5, 2, 3, 4), (100, 16, 32, 64)
+
+
+@program("GRU, 100 steps", "loops", gated_network, (GATED, SMALL_GATED))
+def gated(lib):
+    return lib.jit(partial(gated_loss, lib))
+
+
+@program("GRU, 100 steps, gradient", "loops", gated_network, (GATED, SMALL_GATED))
+def gated_gradient(lib):
+    return lib.jit(lib.grad(partial(gated_loss, lib)))
+
+
+def string(rng, n):
+    """A pluck of a string of n points, and a number for each of n / 2 steps in time."""
+    x = np.linspace(0, 1, n, dtype=np.float32)
+    return np.exp(-100 * (x - np.float32(0.3)) ** 2), np.full(n // 2, 0.2, np.float32)
+
+
+@program("wave equation, scan", "loops", string, (1_000, 40))
+def wave(lib):
+    def step(state, speed):
+        u, before = state
+        bend = lib.np.roll(u, 1) + lib.np.roll(u, -1) - 2.0 * u
+        return (2.0 * u - before + speed * bend, u), u[0]
+
+    def run(start, speeds):
+        (u, _), heard = lib.lax.scan(step, (start, start), speeds)
+        return u, heard
+    return lib.jit(run)
+
+
 # --- A network's training step --------------------------------------------------------------------
 
 def network(rng, size):

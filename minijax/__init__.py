@@ -6,7 +6,7 @@
 
 from minijax import (
     ad_checkpoint, core, custom_batching, custom_derivatives, debug, dtypes, errors, experimental,
-    extend, lax, nn, numpy, tree, tree_util,
+    extend, lax, nn, numpy, tracebacks as _tracebacks, tree, tree_util,
 )
 from minijax.ad_checkpoint import checkpoint, checkpoint_policies, remat
 from minijax.api import (
@@ -44,3 +44,7 @@ __all__ = [
 # --- The names of minijax -------------------------------------------------------------------------
 
 __version__ = "0.1.0"
+
+# What users get hides this package's frames in tracebacks: see the notebook ref_errors.
+_tracebacks.make_fronts(globals(), ("lax", "nn", "numpy"))
+_tracebacks.make_boundaries(globals(), globals().get("__all__", ()))

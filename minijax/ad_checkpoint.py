@@ -25,6 +25,7 @@ from minijax.interpreters.partial_eval import linearize_flat
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import Literal, convert_constvars_jaxpr
 from minijax.primitives.dot import dot_general_p
+from minijax.tracebacks import api_boundary
 from minijax.tree_util import (
     broadcast_prefix, keystr, tree_flatten, tree_flatten_with_path, tree_map, tree_unflatten,
 )
@@ -155,6 +156,7 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), concret
     nums = as_index_tuple("static_argnums of checkpoint", static_argnums)
     programs = programs_of(fun, ("checkpoint",))
 
+    @api_boundary
     @wraps(fun, updated=())
     def checkpointed(*args, **kwargs):
         chosen = normalise_argnums("static_argnums of checkpoint", nums, len(args))

@@ -13,6 +13,7 @@ from minijax import dtypes
 from minijax.array import Array, as_array
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Tracer
+from minijax.errors import see
 from minijax.flatten import (
     FlatFunction, FlatFunctionWithAux, arg_label, as_index_tuple, fun_name, normalise_argnums,
     split_args,
@@ -24,6 +25,7 @@ from minijax.interpreters.staging import trace_to_closed_jaxpr
 from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import dce_jaxpr
 from minijax.rules import UndefinedPrimal, full_like_aval, instantiate_zeros
+from minijax.tracebacks import api_boundary
 from minijax.tree_util import (
     broadcast_prefix, keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map,
     tree_structure, tree_unflatten,
@@ -106,6 +108,7 @@ def linearize(fun, *primals, has_aux=False):
     ps, in_tree = tree_flatten(primals)
     flat, outs, jaxpr, consts, zero_avals, aux = linearize_tree(fun, ps, in_tree, has_aux)
 
+    @api_boundary
     def f_lin(*tangents):
         ts, tangent_tree = tree_flatten(tangents)
         if tangent_tree != in_tree:
@@ -143,6 +146,7 @@ def vjp(fun, *primals, has_aux=False):
     flat, outs, jaxpr, consts, zero_avals, aux = linearize_tree(fun, ps, in_tree, has_aux)
     out_avals, in_avals = [typeof(x) for x in outs], [typeof(p) for p in ps]
 
+    @api_boundary
     def f_vjp(cotangents):
         cts = flatten_cotangents(cotangents, flat.out_tree, out_avals, fun_name(fun))
         kept = [ct for ct, zero in zip(cts, zero_avals) if zero is None]
@@ -182,6 +186,7 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """
     value_and_grad_f = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
+    @api_boundary
     @wraps(fun, updated=())
     def grad_f(*args, **kwargs):
         value, gradient = value_and_grad_f(*args, **kwargs)
@@ -195,6 +200,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
     nums = as_index_tuple("argnums", argnums)
     single = not isinstance(argnums, (tuple, list))
 
+    @api_boundary
     @wraps(fun, updated=())
     def value_and_grad_f(*args, **kwargs):
         chosen = normalise_argnums("argnums", nums, len(args), TypeError)
@@ -229,7 +235,7 @@ def check_grad_input(tree, label, holomorphic, allow_int, real_only=False):
         elif not dtypes.issubdtype(dtype, np.inexact) and not allow_int:
             raise TypeError(f"{where}: grad requires real- or complex-valued inputs (a floating "
                             f"dtype), got {dtype}; write a float such as 3.0, convert with "
-                            ".astype(float), or choose other argnums")
+                            f".astype(float), or choose other argnums\n{see('inputs-of-grad')}")
 
 
 def check_scalar_output(out, name, holomorphic):
@@ -240,7 +246,8 @@ def check_scalar_output(out, name, holomorphic):
                         f"{tree_structure(out)}") from None
     if aval.shape != ():
         raise TypeError(f"gradient only defined for scalar-output functions; {name} returned an "
-                        f"array of shape {aval.shape}. Sum it, or use jacrev, jacfwd or vjp")
+                        f"array of shape {aval.shape}. Sum it, or use jacrev, jacfwd or vjp\n"
+                        + see("inputs-of-grad"))
     check_output_dtype("grad", aval.dtype, name, holomorphic)
 
 
@@ -272,6 +279,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         raise TypeError("vmap in_axes and out_axes must be ints, None, or pytrees of those, got "
                         f"{in_axes!r} and {out_axes!r}")
 
+    @api_boundary
     @wraps(fun, updated=())
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
@@ -351,7 +359,7 @@ def size_mismatch(fun, args, kwargs, dims, axis_size):
                      f"({typeof(x).str_short()})")
     if axis_size is not None:
         lines.append(f"  * axis_size is {axis_size}")
-    return "\n".join(lines)
+    return "\n".join([*lines, see("axes-of-vmap")])
 
 
 # --- Jacobians ------------------------------------------------------------------------------------
@@ -382,6 +390,7 @@ def jacobian_by(method, fun, argnums, has_aux, holomorphic, allow_int=False):
     check_callable(fun)
     nums = as_index_tuple("argnums", argnums)
 
+    @api_boundary
     @wraps(fun, updated=())
     def jac_f(*args, **kwargs):
         chosen = normalise_argnums("argnums", nums, len(args), TypeError)
@@ -485,6 +494,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
     check_callable(fun)
     static = as_index_tuple("static_argnums", static_argnums)
 
+    @api_boundary
     @wraps(fun, updated=())
     def make_jaxpr_f(*args, **kwargs):
         fixed = normalise_argnums("static_argnums", static, len(args))
@@ -517,6 +527,7 @@ def linear_transpose(fun, *primals):
     closed = trace_to_closed_jaxpr(flat, [aval_of_argument(x) for x in leaves], fun_name(fun))
     check_one_kind([a.dtype for a in [*closed.in_avals, *closed.out_avals]])
 
+    @api_boundary
     def transposed(cotangent):
         cts, ct_tree = tree_flatten(cotangent)
         got = [(typeof(ct).shape, typeof(ct).dtype) for ct in cts]

@@ -9,6 +9,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.avals import ShapedArray, aval_of_type
+from minijax.errors import see
 
 __all__ = [
     "PythonConversions", "BufferProtocols", "Immutable", "ArrayMeta", "Array", "DeletedArray",
@@ -85,7 +86,8 @@ class Immutable:
 
     def __setitem__(self, index, value):
         raise TypeError("Array is immutable: instead of `x[index] = value` write "
-                        "`x = x.at[index].set(value)`, which returns an updated copy")
+                        "`x = x.at[index].set(value)`, which returns an updated copy\n"
+                        + see("in-place-updates"))
 
     def __hash__(self):
         raise TypeError("unhashable type: an Array compares elementwise and may not be a dict key; "

@@ -1,8 +1,8 @@
 # Exported from notebooks/ref_debugging.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: api. Home: ref_debugging. In JAX: jax/_src/dispatch.py, jax/_src/pjit.py (explain_tracing_cache_miss).
+"""Layer: api. Home: ref_debugging. In JAX: jax/_src/dispatch.py, jax/_src/pjit.py.
 
-What `log_compiles` and `explain_cache_misses` write to the logger `minijax`: how long a jitted function took
-to trace and to compile, and why it had to be traced.
+What `log_compiles` and `explain_cache_misses` write to the logger `minijax`: how long a jitted
+function took to trace and to compile, and why it had to be traced.
 """
 
 import logging
@@ -58,8 +58,9 @@ def explain_miss(fun, known_keys, key, in_tree, argument_names):
     else:
         lines += ["  a function not seen before"]
         if code in _seen_codes:
-            lines += ["  but another one made by the same line was: if it is defined anew in each turn "
-                      "of a loop,", "  no program can be found again. Define and jit it once, outside."]
+            lines += ["  but another one made by the same line was: if it is defined anew in each "
+                      "turn of a loop,",
+                      "  no program can be found again. Define and jit it once, outside."]
     if code is not None:
         _seen_codes.add(code)
     logger.warning("\n".join(lines))
@@ -67,15 +68,16 @@ def explain_miss(fun, known_keys, key, in_tree, argument_names):
 
 def differences(old, new, in_tree, argument_names=()):
     """A line for each thing in which two keys differ."""
-    (old_tree, old_types, old_static, *old_rest), (new_tree, new_types, new_static, *rest) = old, new
-    if old_tree != new_tree:
-        return [f"  * different input pytree: now {as_tree(new_tree)} and before {as_tree(old_tree)}"]
+    (tree_1, types_1, static_1, *rest_1), (tree_2, types_2, static_2, *rest_2) = old, new
+    if tree_1 != tree_2:
+        return [f"  * different input pytree: now {as_tree(tree_2)} and before {as_tree(tree_1)}"]
+    names = leaf_names(in_tree, argument_names)
     lines = [f"  * at {name}, now {type_text(b)} and before {type_text(a)}"
-             for name, a, b in zip(leaf_names(in_tree, argument_names), old_types, new_types) if a != b]
-    if old_static != new_static:
-        lines += [f"  * different static values: now {static_text(new_static)} and before "
-                  f"{static_text(old_static)}"]
-    return lines + option_lines(old_rest, rest)
+             for name, a, b in zip(names, types_1, types_2) if a != b]
+    if static_1 != static_2:
+        lines += [f"  * different static values: now {static_text(static_2)} and before "
+                  f"{static_text(static_1)}"]
+    return lines + option_lines(rest_1, rest_2)
 
 
 def option_lines(old, new):

@@ -235,8 +235,11 @@ explain_cache_misses = bool_state(
     "jax_explain_cache_misses", False, doc="Log why a jitted function was traced again.")
 
 traceback_filtering = enum_state(
-    "jax_traceback_filtering", ("auto", "off"), "auto",
-    doc="'off' keeps the library's own frames in tracebacks (no effect yet: they stay).")
+    "jax_traceback_filtering",
+    ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"), "auto",
+    doc="What becomes of the library's own frames in tracebacks: 'off' keeps them, 'tracebackhide' "
+        "marks them for IPython and pytest to fold, 'remove_frames' (also 'quiet_…') removes them; "
+        "'auto' marks in IPython and removes elsewhere.")
 
 platforms = object_state("jax_platforms", None, doc="Accepted: there is the CPU only.")
 

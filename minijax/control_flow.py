@@ -1,8 +1,8 @@
 # Exported from notebooks/ref_control_flow.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: control flow as users call it. Home: ref_control_flow. In JAX: jax/_src/lax/control_flow/.
 
-Each function traces the functions it is given to programs and applies the primitive that contains them.
-Values they close over become operands of the primitive, whatever trace these belong to.
+Each function traces the functions it is given to programs and applies the primitive that contains
+them. Values they close over become operands of the primitive, whatever trace these belong to.
 """
 
 import operator
@@ -21,7 +21,9 @@ from minijax.core import Tracer, concrete_or_error, get_axis_env, rules_epoch
 from minijax.errors import ConcretizationTypeError
 from minijax.flatten import FlatFunction, fun_name, positional_names
 from minijax.higher_order.cond import bind_cond, share_consts
-from minijax.higher_order.programs import memo_by_jaxpr, merge, split_list, tracked, untracked
+from minijax.higher_order.programs import (
+    memo_by_jaxpr, memos, merge, split_list, tracked, untracked,
+)
 from minijax.higher_order.scan import bind_scan
 from minijax.higher_order.while_loop import bind_while
 from minijax.interpreters.staging import trace_to_jaxpr
@@ -41,10 +43,11 @@ __all__ = [
     "as_operand", "as_operands", "with_results", "same_type", "cond", "switch", "with_operand",
     "is_concrete", "as_predicate", "check_index", "typeof_or_error", "choose",
     "check_results_agree", "tree_differences", "type_differences", "promoted", "trace_body",
-    "check_carry", "carry_name", "while_loop", "while_in_python", "check_condition", "run_while",
-    "move_to_consts", "scan", "row_aval", "scan_length", "turns_at_once", "scan_in_python", "stack",
-    "carry_of_pair", "run_scan", "fori_loop", "is_below", "add_one", "dtype_of_bounds", "map",
-    "in_batches", "without_batches", "associative_scan", "partial_results", "interleave",
+    "check_carry", "counts", "carry_name", "while_loop", "while_in_python", "check_condition",
+    "run_while", "move_to_consts", "scan", "row_aval", "scan_length", "turns_at_once",
+    "scan_in_python", "stack", "carry_of_pair", "run_scan", "fori_loop", "is_below", "add_one",
+    "dtype_of_bounds", "map", "in_batches", "without_batches", "associative_scan",
+    "partial_results", "interleave",
 ]
 
 
@@ -63,10 +66,11 @@ class Traced(NamedTuple):
 
 
 _traced = WeakKeyDictionary()       # user's function -> {key: Traced}
+memos.append(_traced)               # jax.clear_caches empties these
 
 
 def trace_function(fun, avals, in_tree):
-    """Trace `fun`, or remember: a loop in eager code must not be traced and compiled at every call."""
+    """Trace `fun`, or remember: an eager loop must not be traced and compiled at every call."""
     function, use = getattr(fun, "turn_of", (fun, None))
     key = use, in_tree.nodes, tuple(avals), rules_epoch(), config.trace_key(), get_axis_env()
     try:
@@ -137,9 +141,10 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NOTHING):
     """`true_fun(*operands)` if the scalar `pred` holds, else `false_fun(*operands)`.
 
     Both are traced, whatever `pred` is, and must return values of equal trees, shapes and dtypes;
-    TypeError otherwise. Only one of them is run, except if vmap gives each example a `pred` of its own.
+    TypeError otherwise. Only one of them is run, except if vmap gives each example a `pred` of its
+    own.
     """
-    if not callable(true_fun) and callable(false_fun) and len(operands) == 2 and callable(operands[1]):
+    if [callable(x) for x in (true_fun, false_fun, *operands)] == [False, True, False, True]:
         # The older form: cond(pred, true_operand, true_fun, false_operand, false_fun).
         x_true, f_true, x_false, f_false = true_fun, false_fun, *operands
         return cond(pred, lambda x, _: f_true(x), lambda _, x: f_false(x), x_true, x_false)
@@ -177,8 +182,8 @@ def with_operand(name, operands, operand):
     if operand is _NOTHING:
         return operands
     if operands:
-        raise TypeError(f"lax.{name}: give operands by position or the one by keyword `operand`, not "
-                        f"both; got {operand=!r} and {operands!r}")
+        raise TypeError(f"lax.{name}: give operands by position, or the one by keyword `operand`, "
+                        f"not both; got {operand=!r} and {operands!r}")
     return (operand,)
 
 
@@ -193,8 +198,8 @@ def as_predicate(pred):
                         f"{type(pred).__name__}")
     aval = typeof_or_error(pred, "lax.cond: pred must be a boolean or a number")
     if aval.shape:
-        raise TypeError(f"lax.cond: pred must be a scalar, got shape {aval.shape}; for a choice per "
-                        "element use jnp.where, for one per example vmap")
+        raise TypeError(f"lax.cond: pred must be a scalar, got shape {aval.shape}; for a choice "
+                        "per element use jnp.where, for one per example vmap")
     if aval.dtype == np.bool_:
         return pred
     if not any([dtypes.issubdtype(aval.dtype, kind) for kind in (np.integer, np.floating)]):
@@ -218,7 +223,7 @@ def typeof_or_error(x, wanted):
 
 
 def choose(name, index, branches, names, operands, step=1):
-    """Trace the branches, check that they agree, and apply cond_p to them, in that order or reversed."""
+    """Trace the branches, check that they agree, and apply cond_p to them, or to them reversed."""
     leaves, in_tree = tree_flatten(operands)
     avals = avals_of(leaves)
     traced = [trace_function(f, avals, in_tree) for f in branches]
@@ -231,7 +236,8 @@ def choose(name, index, branches, names, operands, step=1):
             for numbers in zip(*[forwarded(p) for p in programs])]
     kept = tuple([i is None for i in same])
     programs = [with_results(p, kept) for p in programs[::step]]
-    outs = bind_cond(index, programs, values) if any(kept) or any(p.effects for p in programs) else []
+    runs = any(kept) or any(p.effects for p in programs)
+    outs = bind_cond(index, programs, values) if runs else []
     passed = as_operands([values[i] for i in same if i is not None])
     return tree_unflatten(traced[0].tree, merge(kept, outs, passed))
 
@@ -273,8 +279,9 @@ def promoted(leaves, avals_out):
 def trace_body(name, body, leaves, carry_tree, trace_with, carry_of):
     """(traced body, starts of carries) where the carry comes out as it goes in; else TypeError.
 
-    trace_with(carry avals) -> Traced; carry_of(Traced) -> (tree of the carry that comes out, avals).
-    A start that is weakly typed, such as a Python number, adapts: then the body is traced again.
+    trace_with(carry avals) -> Traced; carry_of(Traced) -> (tree of the carry that comes out,
+    avals). A start that is weakly typed, such as a Python number, adapts: then the body is traced
+    again.
     """
     traced = trace_with(avals_of(leaves))
     tree, avals = carry_of(traced)
@@ -288,20 +295,29 @@ def trace_body(name, body, leaves, carry_tree, trace_with, carry_of):
 
 
 def check_carry(name, body, tree_in, avals_in, tree_out, avals_out):
+    """Raise TypeError, naming leaves, unless the carry comes out as it goes in."""
+    carry, carry_out = tree_unflatten(tree_in, avals_in), tree_unflatten(tree_out, avals_out)
+    if counts(body):
+        name, carry, carry_out = "fori_loop", carry[-1], carry_out[-1]
+    tree_in, tree_out = tree_structure(carry), tree_structure(carry_out)
     what, other = carry_name(body), "what comes out"
-    carry = tree_unflatten(tree_in, avals_in)
     if tree_in != tree_out:
-        lines = tree_differences(what, carry, other, tree_unflatten(tree_out, avals_out))
+        lines = tree_differences(what, carry, other, carry_out)
         raise TypeError(f"lax.{name}: the body must return a carry of the tree structure that it "
                         f"gets, but it gets {tree_in} and returns {tree_out}:{lines}")
-    if lines := type_differences(what, carry, other, avals_out):
+    if lines := type_differences(what, carry, other, tree_flatten(carry_out)[0]):
         raise TypeError(f"lax.{name}: the body must return a carry of the types that it gets, but "
                         f"they differ:{lines}\nGive the initial value the type that the body "
                         "returns, or convert in the body with .astype")
 
 
+def counts(body):
+    """Whether this is a turn of fori_loop, where a counter goes round with the user's value."""
+    return getattr(body, "turn_of", (None, ""))[1].startswith("fori")
+
+
 def carry_name(body):
-    names = positional_names(body)
+    names = positional_names(body.turn_of[0])[1:] if counts(body) else positional_names(body)
     return f"the carry {names[0]}" if names else "the carry"
 
 
@@ -347,7 +363,7 @@ def check_condition(test):
 
 
 def run_while(test, body, leaves):
-    """Apply while_p; a carry that the body hands on and the condition does not read is a constant."""
+    """Apply while_p; a carry that the body hands on and the condition ignores is a constant."""
     n = len(body.consts)
     _, tested = split_list(inputs_read(test.jaxpr), [len(test.consts)])
     fixed = tuple([source == n + i and not tested[i]
@@ -379,9 +395,10 @@ def move_to_consts(jaxpr, n_consts, fixed, kept, keep=True):
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpose=False):
     """Carry a value through calls `carry, y = f(carry, x)`, x being the rows of `xs`, in order.
 
-    Returns (carry, ys), the ys stacked along a new first axis. `init`, `xs` and the ys are pytrees; the
-    carry keeps its structure, shapes and dtypes (TypeError otherwise). `length` is needed if `xs` is
-    None. With `reverse` the last row comes first. `unroll` turns stand in one turn of the loop.
+    Returns (carry, ys), the ys stacked along a new first axis. `init`, `xs` and the ys are pytrees;
+    the carry keeps its structure, shapes and dtypes (TypeError otherwise). `length` is needed if
+    `xs` is None. With `reverse` the last row comes first. `unroll` turns stand in one turn of the
+    loop.
     """
     check_functions("scan", f=f)
     leaves, tree = tree_flatten(init)
@@ -457,7 +474,7 @@ def carry_of_pair(traced):
 
 
 def run_scan(body, leaves, rows, length, reverse, unroll):
-    """Apply scan_p. Carries that the body hands on become constants, and rows that it hands on ys."""
+    """Apply scan_p; carries that the body hands on become constants, rows that it hands on ys."""
     n, n_carries = len(body.consts), len(leaves)
     carry_from, y_from = split_list(forwarded(body.jaxpr), [n_carries])
     fixed = tuple([source == n + i for i, source in enumerate(carry_from)])
@@ -487,15 +504,16 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         first, length = int(lower), max(int(upper) - int(lower), 0)
         if disable_jit.value and length == 0:
             return init_val
-        turn = turn_of(body_fun, "scan", lambda carry, _: ((add_one(carry[0]), body_fun(*carry)), None))
+        turn = turn_of(body_fun, "fori, scan",
+                       lambda carry, _: ((add_one(carry[0]), body_fun(*carry)), None))
         (_, value), _ = scan(turn, (first, init_val), None, length, unroll=unroll or False)
         return value
     if unroll not in (None, False, 1):
         raise ValueError("lax.fori_loop: unroll is for bounds that are known while tracing")
     bounds = [x if typeof(x).dtype == dtype else convert_element_type(x, dtype)
               for x in (lower, upper)]
-    turn = turn_of(body_fun, "while", lambda carry: (add_one(carry[0]), carry[1],
-                                                     body_fun(carry[0], carry[2])))
+    turn = turn_of(body_fun, "fori, while", lambda carry: (
+        add_one(carry[0]), carry[1], body_fun(carry[0], carry[2])))
     return while_loop(is_below, turn, (*bounds, init_val))[2]
 
 
@@ -538,7 +556,8 @@ def map(f, xs, *, batch_size=None):
     if not whole or whole == size == n:
         return vmap(f)(xs)
     batches = tree_unflatten(tree, [in_batches(x, whole, size) for x in leaves])
-    ys = tree_map(without_batches, scan(turn_of(f, "vmap", lambda _, x: ((), vmap(f)(x))), (), batches)[1])
+    turn = turn_of(f, "vmap", lambda _, x: ((), vmap(f)(x)))
+    ys = tree_map(without_batches, scan(turn, (), batches)[1])
     if whole == n:
         return ys
     rest = vmap(f)(tree_unflatten(tree, [slice_in_dim(x, whole, n) for x in leaves]))
@@ -555,11 +574,11 @@ def without_batches(y):
 
 
 def associative_scan(fn, elems, reverse=False, axis=0):
-    """All partial results of an associative `fn` along an axis: x₀, fn(x₀, x₁), fn(fn(x₀, x₁), x₂), ….
+    """All partial results of an associative `fn` along an axis: x₀, fn(x₀, x₁), fn(fn(x₀, x₁), x₂).
 
-    `elems` is a pytree of arrays of one length along `axis`; fn combines two such pytrees elementwise
-    along it. Takes a number of steps that grows with the logarithm of the length. With `reverse`,
-    partial results start from the end.
+    `elems` is a pytree of arrays of one length along `axis`; fn combines two such pytrees
+    elementwise along it. Takes a number of steps that grows with the logarithm of the length. With
+    `reverse`, partial results start from the end.
     """
     check_functions("associative_scan", fn=fn)
     leaves, tree = tree_flatten(elems)
@@ -569,8 +588,8 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     axis = canonicalize_axis(axis, typeof(leaves[0]).ndim)
     sizes = [typeof(x).shape[axis] for x in leaves]
     if len(set(sizes)) > 1:
-        raise ValueError(f"lax.associative_scan: all arrays must have one size along axis {axis}, got "
-                         f"{sizes}")
+        raise ValueError("lax.associative_scan: all arrays must have one size along axis "
+                         f"{axis}, got {sizes}")
 
     def combine(xs, ys):
         return tree_flatten(fn(tree_unflatten(tree, xs), tree_unflatten(tree, ys)))[0]
@@ -583,7 +602,7 @@ def associative_scan(fn, elems, reverse=False, axis=0):
 
 
 def partial_results(combine, xs, axis):
-    """Combine neighbours; the partial results of those are every other one; the rest is one step more."""
+    """Combine neighbours; their partial results are every other one; the rest is a step more."""
     n = typeof(xs[0]).shape[axis]
     if n < 2:
         return xs

@@ -21,7 +21,7 @@ from minijax.avals import aval_of_type
 from minijax.config import checking_leaks, debug_infs, debug_nans
 from minijax.errors import (
     ConcretizationTypeError, ImpossibleRuleError, MissingRuleError, TracerArrayConversionError,
-    TracerBoolConversionError, TracerIntegerConversionError, UnexpectedTracerError,
+    TracerBoolConversionError, TracerIntegerConversionError, UnexpectedTracerError, see,
 )
 from minijax.wrong_numbers import refuse_wrong_numbers
 
@@ -314,7 +314,7 @@ class Tracer(ConcreteWhenKnown):
 
     def __setitem__(self, index, value):
         raise TypeError("arrays are immutable, and so are traced ones: instead of `x[index] = "
-                        "value` write `x = x.at[index].set(value)`")
+                        "value` write `x = x.at[index].set(value)`\n" + see("in-place-updates"))
 
     def _origin_msg(self):
         return f"made while {self._trace.doing} {self._trace.name}, at {self._source}"

@@ -14,6 +14,7 @@ from minijax.higher_order.custom_vmap import custom_vmap_call_p
 from minijax.higher_order.programs import closed_program, merge, tracked, untracked
 from minijax.jaxpr import ClosedJaxpr
 from minijax.rules import moveaxis, not_mapped
+from minijax.tracebacks import api_boundary
 from minijax.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = [
@@ -45,6 +46,7 @@ class custom_vmap(CustomFunction):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
+    @api_boundary
     def __call__(self, *args, **kwargs):
         if self.vmap_rule is None:
             raise AttributeError("No batching rule defined for custom_vmap function "

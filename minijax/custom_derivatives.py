@@ -17,12 +17,14 @@ from minijax.core import Tracer, UnexpectedTracerError
 from minijax.flatten import FlatFunction, fun_name
 from minijax.higher_order.custom_jvp import custom_jvp_call_p
 from minijax.higher_order.custom_vjp import custom_vjp_call_p
-from minijax.higher_order.programs import tracked
+from minijax.higher_order.linear_call import linear_call_p
+from minijax.higher_order.programs import closed_program, tracked
 from minijax.interpreters.batching import BatchTracer
 from minijax.interpreters.jvp import symbolic_if_float0
 from minijax.interpreters.staging import trace_to_jaxpr
-from minijax.jaxpr import eval_jaxpr
+from minijax.jaxpr import ClosedJaxpr, Var, eval_jaxpr
 from minijax.rules import Zero, add_tangents, bind, instantiate_zeros, is_zero
+from minijax.tracebacks import api_boundary
 from minijax.tree_util import (
     broadcast_prefix, keystr, register_pytree_node_class, tree_flatten, tree_flatten_with_path,
     tree_leaves, tree_map, tree_structure, tree_unflatten,
@@ -34,7 +36,7 @@ __all__ = [
     "custom_jvp", "without_tangent", "flat_jvp_rule", "check_tangents", "custom_vjp",
     "CustomVJPPrimal", "is_custom_vjp_primal", "custom_vjp_primal_tree_values", "refuse_tracers",
     "flat_fwd_rule", "flat_bwd_rule", "leaves_like", "cotangent_of", "custom_gradient", "Pullback",
-    "closure_convert", "may_be_perturbed",
+    "closure_convert", "may_be_perturbed", "linear_call", "avals_of", "with_constants_of_both",
 ]
 
 
@@ -215,6 +217,7 @@ class custom_jvp(CustomFunction):
             return out, tree_map(lambda _, *ts: reduce(add_tangents, ts), out, *shares)
         self.defjvp(jvp)
 
+    @api_boundary
     def __call__(self, *args, **kwargs):
         if self.jvp is None:
             raise AttributeError("No JVP defined for custom_jvp function "
@@ -293,6 +296,7 @@ class custom_vjp(CustomFunction):
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
 
+    @api_boundary
     def __call__(self, *args, **kwargs):
         if self.fwd is None or self.bwd is None:
             raise AttributeError("No VJP defined for custom_vjp function "
@@ -476,3 +480,39 @@ def may_be_perturbed(x):
     if isinstance(x, BatchTracer):
         return may_be_perturbed(x.val)
     return isinstance(x, Tracer) and dtypes.issubdtype(x.dtype, np.inexact)
+
+
+# --- Linear functions with their transpose --------------------------------------------------------
+
+def linear_call(fun, fun_transpose, residual_args, linear_args):
+    """fun(residual_args, linear_args), linear in the latter, transposed by `fun_transpose`.
+
+    `fun_transpose(residual_args, ct)` returns a tree like linear_args, else TypeError.
+    """
+    residuals, linear = tree_leaves(residual_args), tree_leaves(linear_args)
+    forward = FlatFunction(fun, tree_structure((residual_args, linear_args)))
+    callee, consts = closed_program(forward, avals_of([*residuals, *linear]), fun_name(fun))
+    example = tree_unflatten(forward.out_tree, [0] * len(callee.outvars))
+    backward = FlatFunction(fun_transpose, tree_structure((residual_args, example)))
+    transpose, more_consts = closed_program(
+        backward, [*avals_of(residuals), *callee.out_avals], fun_name(fun_transpose))
+    if backward.out_tree != tree_structure(linear_args):
+        raise TypeError("transpose output pytree structure must match that of linear inputs, got "
+                        f"{backward.out_tree} and {tree_structure(linear_args)}")
+    callee, transpose = with_constants_of_both(callee, len(consts), transpose, len(more_consts))
+    operands = [*consts, *more_consts, *residuals]
+    outs = linear_call_p.bind(*operands, *linear, callee=callee, transpose=transpose,
+                              num_res=len(operands))
+    return tree_unflatten(forward.out_tree, outs)
+
+
+def avals_of(values):
+    return [typeof(x) for x in values]
+
+
+def with_constants_of_both(first, n_first, second, n_second):
+    """The two programs, each with the constants of both as its leading arguments."""
+    own, others = first.invars[:n_first], [Var(v.aval) for v in second.invars[:n_second]]
+    first = first.replace(invars=[*own, *others, *first.invars[n_first:]])
+    second = second.replace(invars=[*[Var(v.aval) for v in own], *second.invars])
+    return ClosedJaxpr(first), ClosedJaxpr(second)

@@ -89,11 +89,11 @@ class FormatChecker(string.Formatter):
     def check_unused_args(self, used, args, kwargs):
         unused = [x for i, x in enumerate(args) if i not in used]
         if unused:
-            raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
+            raise ValueError(f"the format of debug.print has no place for {unused}")
         unused = [k for k in kwargs if k not in used]
         if unused:
-            raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {unused}. Is the "
-                             'format an f-string, f"{x}"? It must be a plain string, "{x}": it is '
+            raise ValueError(f"the format of debug.print has no place for {', '.join(unused)}. Is "
+                             'it an f-string, f"{x}"? It must be a plain string, "{x}": it is '
                              "filled in when the program runs")
 
 
@@ -114,7 +114,8 @@ def debug_callback(callback=None, *args, ordered=False, partitioned=False, **kwa
     return in_one_or_two_calls("debug.callback", call_later, callback, args, kwargs)
 
 
-def debug_breakpoint(*, backend=None, filter_frames=True, num_frames=None, ordered=False, token=None):
+def debug_breakpoint(*, backend=None, filter_frames=True, num_frames=None, ordered=False,
+                     token=None):
     """Stop here and start Python's debugger in the caller's frame; not in compiled code.
 
     RuntimeError where a program is being written down, since its values do not exist yet.
@@ -122,9 +123,9 @@ def debug_breakpoint(*, backend=None, filter_frames=True, num_frames=None, order
     trace = staging_trace(get_current_trace())
     if trace is not None:
         raise RuntimeError(
-            f"debug.breakpoint in {trace.name}, which is being traced for compilation: there are no "
-            "values to look at yet. Run it under `with jax.disable_jit():`, or look at values with "
-            "jax.debug.print or jax.debug.callback.")
+            f"debug.breakpoint in {trace.name}, which is being traced for compilation: there are "
+            "no values to look at yet. Run it under `with jax.disable_jit():`, or look at values "
+            "with jax.debug.print or jax.debug.callback.")
     pdb.Pdb().set_trace(sys._getframe(1))
 
 
@@ -158,7 +159,7 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
 
 
 def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=False, **kwargs):
-    """As `pure_callback`, for a function that also does something: it is called exactly when reached.
+    """As `pure_callback`, for a function that also does something: it is called when reached.
 
     Under vmap it is called once an element; ValueError if it is `ordered`.
     """
@@ -172,8 +173,8 @@ def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=Fal
 def check_result_types(structs):
     for x in structs:
         if dtypes.canonicalize_dtype(x.dtype) != np.dtype(x.dtype):
-            raise ValueError("result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` "
-                             f"is disabled: got {np.dtype(x.dtype).name}")
+            raise ValueError(f"result_shape_dtypes has {np.dtype(x.dtype).name}, a 64-bit type, "
+                             "which exists only if jax_enable_x64 is on")
     return tuple(ShapedArray(x.shape, x.dtype) for x in structs)
 
 
@@ -184,10 +185,11 @@ def effects_barrier():
 def named_scope(name):
     """`with named_scope("layer"):`, or a decorator: equations traced inside belong to that scope.
 
-    It shows in `eqn.source_info.name_stack` and in messages about tracers. TypeError unless a string.
+    It shows in `eqn.source_info.name_stack` and in messages about tracers. TypeError if it is no
+    string.
     """
     if not isinstance(name, str):
-        raise TypeError(f"named_scope name argument must be a string, got {name!r}")
+        raise TypeError(f"the name of a scope must be a string, got {name!r}")
     return entered_scope(name)
 
 
@@ -218,5 +220,5 @@ class KnownAtOnceTrace(Trace):
 
 
 def ensure_compile_time_eval():
-    """`with ensure_compile_time_eval():` known values are computed with at once, though under jit."""
+    """`with ensure_compile_time_eval():` known values are computed with at once, even under jit."""
     return set_current_trace(KnownAtOnceTrace(get_current_trace()))

@@ -19,11 +19,13 @@ from minijax.compiler.analysis import cost_analysis, memory_analysis
 from minijax.compiler.donation import usable_donations
 from minijax.config import config, debug_infs, debug_nans, disable_jit, explain_cache_misses
 from minijax.core import Tracer, eval_trace, get_current_trace, rules_epoch
+from minijax.errors import see
 from minijax.flatten import FlatFunction, as_index_tuple, fun_name, positional_names, signature_of
 from minijax.higher_order.jit import bind_jit, executable_of, find_wrong_number
 from minijax.higher_order.programs import memos
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import ClosedJaxpr, convert_constvars_jaxpr, eval_jaxpr
+from minijax.tracebacks import hide_frames
 from minijax.tree_code import builder, reader
 from minijax.tree_util import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
@@ -73,8 +75,8 @@ def check_chosen(kind, fun, nums, given, names):
 def check_disjoint(static_nums, donate_nums, static_names, donate_names):
     for kind, both in (("nums", static_nums & donate_nums), ("names", static_names & donate_names)):
         if both:
-            raise ValueError(f"static_arg{kind} and donate_arg{kind} cannot intersect, but both have "
-                             f"{', '.join(map(repr, sorted(both)))}")
+            raise ValueError(f"static_arg{kind} and donate_arg{kind} cannot intersect, but both "
+                             f"have {', '.join(map(repr, sorted(both)))}")
 
 
 def static_key(label, value):
@@ -85,7 +87,8 @@ def static_key(label, value):
         raise ValueError(
             f"Non-hashable static arguments are not supported: {label} is {value!r:.80} of type "
             f"{type(value).__name__}. A static argument is part of the key under which compiled "
-            "programs are found: use a tuple for a list, or a class with __hash__ and __eq__"
+            "programs are found: use a tuple for a list, or a class with __hash__ and __eq__\n"
+            + see("static-arguments")
         ) from None
     return type(value), tagged(value)
 
@@ -110,7 +113,8 @@ class Program:
         self.build = builder(out_tree)
         self.name, self.inline = name, inline
         self.donated = usable_donations(jaxpr.in_avals[len(consts):], jaxpr.out_avals, donated)
-        warn_of_unusable([jaxpr.in_avals[len(consts) + k] for k in donated if k not in self.donated])
+        unusable = [k for k in donated if k not in self.donated]
+        warn_of_unusable([jaxpr.in_avals[len(consts) + k] for k in unusable])
         self.weak = [v.aval.weak_type for v in jaxpr.outvars]
         traced = any(isinstance(c, Tracer) for c in consts)
         self.const_values = None if traced else [as_array(c)._value for c in consts]
@@ -164,8 +168,8 @@ class CheckedProgram(Program):
 def warn_of_unusable(avals):
     if avals:
         kinds = ", ".join(a.str_short(short_dtypes=False) for a in avals)
-        warnings.warn(f"Some donated buffers were not usable: {kinds}.\nNo result has that shape and "
-                      "dtype, so these arrays stay as they are.", stacklevel=4)
+        warnings.warn(f"Some donated buffers were not usable: {kinds}.\nNo result has that shape "
+                      "and dtype, so these arrays stay as they are.", stacklevel=4)
 
 
 def writable(buffers, k):
@@ -244,14 +248,21 @@ class JitFunction:
         update_wrapper(self, fun, updated=())   # not its __dict__: fun may be jitted itself
 
     def __call__(self, *args, **kwargs):
-        if disable_jit.value:
-            return self.fun(*args, **kwargs)
-        program, leaves = self.look_up(args, kwargs)
-        if get_current_trace() is eval_trace and program.const_values is not None:
-            buffers = buffers_of(leaves)
-            if buffers is not None:
-                return program.run_donating(leaves, buffers) if program.donated else program.run(buffers)
-        return tree_unflatten(program.out_tree, program.bind(leaves))
+        # A boundary, not by @api_boundary: here every call of a function counts.
+        try:
+            if disable_jit.value:
+                return self.fun(*args, **kwargs)
+            program, leaves = self.look_up(args, kwargs)
+            if get_current_trace() is eval_trace and program.const_values is not None:
+                buffers = buffers_of(leaves)
+                if buffers is not None:
+                    if program.donated:
+                        return program.run_donating(leaves, buffers)
+                    return program.run(buffers)
+            return tree_unflatten(program.out_tree, program.bind(leaves))
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def look_up(self, args, kwargs):
         """The program of these arguments, traced if need be, and their leaves."""
@@ -383,7 +394,8 @@ def jit(fun=None, /, *, static_argnums=None, static_argnames=None, donate_argnum
                              donate_argnums=donate_argnums, donate_argnames=donate_argnames,
                              inline=inline)
     check_callable(fun)
-    return JitFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, inline)
+    return JitFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames,
+                       inline)
 
 
 def clear_caches():
@@ -459,7 +471,7 @@ class Compiled:
         return program.run_donating(leaves, buffers) if program.donated else program.run(buffers)
 
     def cost_analysis(self):
-        """Counted operations and bytes of one call: "flops", "transcendentals", "bytes accessed"."""
+        """Counted, not measured, for one call: "flops", "transcendentals", "bytes accessed"."""
         return cost_analysis(self.executable.program)
 
     def memory_analysis(self):

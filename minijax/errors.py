@@ -6,9 +6,9 @@ Each class says when it is raised and what to do. A tracer is any object with an
 """
 
 __all__ = [
-    "JAXTypeError", "JAXIndexError", "ConcretizationTypeError", "TracerBoolConversionError",
+    "JAXTypeError", "JAXIndexError", "see", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
-    "UnexpectedTracerError", "MissingRuleError", "ImpossibleRuleError",
+    "JaxprTypeError", "UnexpectedTracerError", "MissingRuleError", "ImpossibleRuleError",
 ]
 
 
@@ -28,9 +28,14 @@ def _describe(tracer):
     return f"a traced value ({name})" if aval is None else f"a traced {aval} ({name})"
 
 
-def _message(tracer, problem, remedy):
+def see(section):
+    """The line that ends a message: where the book explains it, in the notebook ref_errors."""
+    return f"See the book: ref_errors.html#{section}"
+
+
+def _message(tracer, problem, remedy, section):
     origin = getattr(tracer, "_origin_msg", str)().strip()
-    return "\n".join(filter(None, [problem, remedy, origin]))
+    return "\n".join(filter(None, [problem, remedy, origin, see(section)]))
 
 
 # --- A concrete value was needed ------------------------------------------------------------------
@@ -47,7 +52,7 @@ class ConcretizationTypeError(JAXTypeError):
         super().__init__(_message(
             tracer, f"a concrete value is needed here, but got {_describe(tracer)}.",
             context or "If it comes from an argument, make that argument static (static_argnums); "
-            "to look at it, use jax.debug.print."))
+            "to look at it, use jax.debug.print.", "concrete-values"))
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
@@ -61,7 +66,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
         JAXTypeError.__init__(self, _message(
             tracer, f"{_describe(tracer)} has no truth value while tracing.",
             "Use jnp.where or lax.cond for a choice, lax.while_loop for a loop, & | ~ for logic, "
-            "or make the argument static (static_argnums)."))
+            "or make the argument static (static_argnums).", "python-control-flow"))
 
 
 class TracerIntegerConversionError(JAXTypeError):
@@ -75,7 +80,7 @@ class TracerIntegerConversionError(JAXTypeError):
         super().__init__(_message(
             tracer, f"{_describe(tracer)} cannot be used as a Python integer.",
             "Index a jnp array instead of a list, use lax.fori_loop instead of range, "
-            "or make the argument static (static_argnums)."))
+            "or make the argument static (static_argnums).", "integers-and-loops"))
 
 
 class TracerArrayConversionError(JAXTypeError):
@@ -88,7 +93,8 @@ class TracerArrayConversionError(JAXTypeError):
     def __init__(self, tracer):
         super().__init__(_message(
             tracer, f"{_describe(tracer)} cannot become a NumPy array.",
-            "Use the jax.numpy function of the same name, or jax.pure_callback to call NumPy."))
+            "Use the jax.numpy function of the same name, or jax.pure_callback to call NumPy.",
+            "numpy-functions"))
 
 
 class NonConcreteBooleanIndexError(JAXIndexError):
@@ -102,7 +108,13 @@ class NonConcreteBooleanIndexError(JAXIndexError):
         super().__init__(_message(
             tracer, f"a boolean index must be concrete, but got {_describe(tracer)}.",
             "Use jnp.where(mask, x, fill), a reduction with where=mask, "
-            "or jnp.nonzero(mask, size=...)."))
+            "or jnp.nonzero(mask, size=...).", "shapes-of-values"))
+
+
+# --- A program breaks its own rules ---------------------------------------------------------------
+
+class JaxprTypeError(TypeError):
+    """Raised by `check_jaxpr`: a variable unbound or bound twice, a type that is not what it should be."""
 
 
 # --- A tracer outlived its trace ------------------------------------------------------------------
@@ -115,7 +127,7 @@ class UnexpectedTracerError(JAXTypeError):
     """
 
     def __init__(self, msg):
-        super().__init__(msg)
+        super().__init__(f"{msg}\n{see('leaked-tracers')}")
 
 
 # --- A rule is missing ----------------------------------------------------------------------------
@@ -141,3 +153,7 @@ class ImpossibleRuleError(MissingRuleError, ValueError):
     The usual case is a gradient through `lax.while_loop`, or a `lax.fori_loop` whose number of turns
     is not known while tracing: use `lax.scan`, or `lax.fori_loop` with bounds that are Python numbers.
     """
+
+    def __init__(self, primitive, kind, impossible=None):
+        super().__init__(primitive, kind, impossible)
+        self.args = (f"{self.args[0]}\n{see('gradients-of-loops')}",)

@@ -44,7 +44,7 @@ no_effects = frozenset()
 
 
 class Primitive(core.Primitive):
-    """A primitive as JAX's users define it: its implementation gets Arrays, and may return any arrays.
+    """A primitive as JAX's users define it: its implementation gets Arrays and returns any arrays.
 
     `multiple_results` may be set afterwards. A name that the library has is left to the library.
     """
@@ -72,7 +72,7 @@ class Primitive(core.Primitive):
 
 
 def deflinear(primitive, transpose_rule):
-    """A primitive linear in all its operands: transpose_rule(ct, **params) -> a list of cotangents."""
+    """A primitive linear in all operands: transpose_rule(ct, **params) -> a list of cotangents."""
     deflinear2(primitive, lambda ct, *operands, **params: transpose_rule(ct, **params))
 
 

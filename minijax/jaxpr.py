@@ -10,13 +10,14 @@ import numpy as np
 from minijax.array import Array
 from minijax.avals import typeof
 from minijax.core import Tracer, rule_for, swap_source
+from minijax.errors import JaxprTypeError as JaxprTypeError
 
 __all__ = [
-    "Var", "Literal", "is_literable", "JaxprEqn", "Jaxpr", "ClosedJaxpr", "jaxprs_in_params",
-    "inner_effects", "open_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "Names", "encode_name", "WIDTH",
-    "jaxpr_lines", "eqn_lines", "printed_params", "name_as_outside", "param_lines", "nested_lines",
-    "short_or_long", "param_text", "JaxprTypeError", "check_jaxpr", "bind_var", "check_atom",
-    "check_eqn", "dce_jaxpr", "inputs_read", "convert_constvars_jaxpr",
+    "JaxprTypeError", "Var", "Literal", "is_literable", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
+    "jaxprs_in_params", "inner_effects", "open_jaxpr", "eval_jaxpr", "last_reads", "jaxpr_as_fun",
+    "Names", "encode_name", "WIDTH", "jaxpr_lines", "eqn_lines", "printed_params",
+    "name_as_outside", "param_lines", "nested_lines", "short_or_long", "param_text", "check_jaxpr",
+    "bind_var", "check_atom", "check_eqn", "dce_jaxpr", "inputs_read", "convert_constvars_jaxpr",
 ]
 
 
@@ -144,18 +145,34 @@ def eval_jaxpr(jaxpr, consts, *args):
     def read(atom):
         return atom.val if type(atom) is Literal else env[atom]
 
+    dying = last_reads(jaxpr)
     source = swap_source(None)
     try:
-        for eqn in jaxpr.eqns:
+        for number, eqn in enumerate(jaxpr.eqns):
             swap_source(eqn.source_info or source)      # its line, not that of this call
             outs = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
             if eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, outs, strict=True))
             else:
                 env[eqn.outvars[0]] = outs
+            for var in dying.get(number, ()):
+                env.pop(var, None)               # its memory may be used again
     finally:
         swap_source(source)
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def last_reads(jaxpr):
+    """number of an equation -> the variables that it is the last to read."""
+    last = {v: number for number, eqn in enumerate(jaxpr.eqns)
+            for v in eqn.invars if type(v) is Var}
+    for atom in jaxpr.outvars:
+        if type(atom) is Var:
+            last.pop(atom, None)
+    dying = {}
+    for var, number in last.items():
+        dying.setdefault(number, []).append(var)
+    return dying
 
 
 def jaxpr_as_fun(closed_jaxpr):
@@ -276,10 +293,6 @@ def param_text(value):
 
 
 # --- The type checker -----------------------------------------------------------------------------
-
-class JaxprTypeError(TypeError):
-    """A jaxpr breaks one of its own rules."""
-
 
 def check_jaxpr(jaxpr):
     """Raise JaxprTypeError unless every variable is bound once, before use, at its type."""

@@ -42,7 +42,8 @@ def refuse_leaks():
         tracers = [x for x in gc.get_referrers(trace)
                    if isinstance(x, Tracer) and x._trace is trace]
         if tracers:
-            lines = [f"  {x!r}, {x._origin_msg()}; held by {holder_of(x, tracers)}" for x in tracers]
+            lines = [f"  {x!r}, {x._origin_msg()}; held by {holder_of(x, tracers)}"
+                     for x in tracers]
             raise UnexpectedTracerError(
                 f"Leaked trace {type(trace).__name__}: {trace.name} has returned, but values from "
                 "inside it are still held. Leaked tracer(s):\n" + "\n".join(lines) +
@@ -67,4 +68,4 @@ def holder_of(x, known, depth=2):
 
 def name_in(namespace, x):
     name = next((k for k, v in namespace.items() if v is x), "?")
-    return f"the global {name}" if "__builtins__" in namespace else f"{name!r} of a dict or an object"
+    return f"the global {name}" if "__builtins__" in namespace else f"{name!r} of a dict"

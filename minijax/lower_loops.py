@@ -8,16 +8,18 @@ that a scan goes through are read where they are, and results are stored where t
 
 from math import prod
 
+import numpy as np
+
 from minijax.loop_ir import (
-    Axis, Branch, Buffer, Const, Load, Loop, LoweringContext, Reduce, Store, While, ZERO,
-    axis_index, body_of, buffers_written, convert, flat_index, lanes_for, library_step, op, read,
-    reduce_in_register, row_major,
+    Axis, AxisValue, Branch, Buffer, Const, Load, Loop, LoweringContext, Reduce, Store, While, ZERO,
+    axis_index, body_of, buffers_written, convert, flat_index, identity, lanes_for, library_step,
+    linear_sum, op, read, reduce_in_register, row_major,
 )
 
 __all__ = [
     "lower_scan", "add_loop", "part_of", "store_all", "seen_by_body", "carries_of", "lower_while",
     "any_of", "advance", "lower_cond", "MAX_PRODUCT", "lower_product", "add_up_rows", "ProductAxes",
-    "transposed",
+    "transposed", "lower_cumulative", "lower_place", "AxisWalk",
 ]
 
 
@@ -283,3 +285,81 @@ def transposed(ctx, x, permutation):
     load = Load(x, flat_index(place, x.shape))
     ctx.nest(axes, [load, Store(out, row_major(axes), load)])
     return out
+
+
+# --- Along an axis --------------------------------------------------------------------------------
+
+# NumPy does these well at the top of a program; in a loop they are loops, so that it stays whole.
+
+def lower_cumulative(primitive, name):
+    """Running sums and the like inside loops; `name` is one of IDENTITIES."""
+    def lowering(ctx, x, *, axis, reverse):
+        if ctx.outer is None or not ctx.is_native() or not isinstance(x, Buffer) or not x.size:
+            return library_step(ctx, x, axis=axis, reverse=reverse)
+        out, walk = ctx.result(), AxisWalk(ctx, x.shape, axis, 0, reverse)
+        total = walk.carry(x.dtype)
+        walk.start([(total, identity(name, x.dtype))])
+        value = op(name, walk.now(total), walk.element(x))
+        walk.turn([(total, value)], [Store(out, walk.place, value)], [out])
+        return out
+    primitive.def_lowering(lowering)
+
+
+def lower_place(primitive, comparison):
+    """Where the first element is that no other is before, inside loops."""
+    def lowering(ctx, x, *, axes, index_dtype):
+        if ctx.outer is None or not ctx.is_native() or not isinstance(x, Buffer) or not x.size:
+            return library_step(ctx, x, axes=axes, index_dtype=index_dtype)
+        walk = AxisWalk(ctx, x.shape, axes[0], 1, False)
+        best, where = walk.carry(x.dtype), walk.carry(index_dtype, ctx.eqn.outvars[0])
+        walk.start([(best, walk.first(x)), (where, Const(0, index_dtype))])
+        if walk.axis.size == 0:
+            return where[0]
+        new, old = walk.element(x), walk.now(best)
+        better = op(comparison, new, old)
+        if x.dtype.kind == "f":         # the first NaN is before all numbers
+            better = op("or", better, op("and", op("is_nan", new), op("eq", old, old)))
+        place = AxisValue(walk.index, index_dtype)
+        walk.turn([(best, op("select", better, new, old)),
+                   (where, op("select", better, place, walk.now(where)))], [], [])
+        return where[1]
+    primitive.def_lowering(lowering)
+
+
+class AxisWalk:
+    """A loop along one axis of an array whose turns go through all of the others."""
+
+    def __init__(self, ctx, shape, axis, skipped, reverse):
+        self.ctx, self.body, self.axis = ctx, LoweringContext(ctx), Axis(shape[axis] - skipped)
+        self.shape = shape[:axis] + shape[axis + 1:]
+        self.loops = Axis(prod(shape[:axis])), Axis(prod(shape[axis + 1:]))
+        turn = axis_index(self.axis)
+        self.index = turn * -1 + (shape[axis] - 1) if reverse else turn + skipped
+        self.rows = linear_sum([(axis_index(self.loops[0]), prod(shape[axis:])),
+                                (axis_index(self.loops[1]), 1)])
+        self.place = self.rows + self.index * self.loops[1].size
+
+    def carry(self, dtype, var=None):
+        return tuple(Buffer(self.shape, np.dtype(dtype), v) for v in (None, var, None))
+
+    def first(self, x):
+        return Load(x, self.rows)
+
+    def element(self, x):
+        return Load(x, self.place)
+
+    def now(self, carry):
+        return Load(carry[1], row_major(self.loops))
+
+    def start(self, values):
+        stores = [Store(carry[0], row_major(self.loops), value) for carry, value in values]
+        self.ctx.nest(self.loops, body_of(stores))
+
+    def turn(self, values, stores, outputs):
+        """Append the loop; a turn makes these next values of carries, and these stores."""
+        stores = [*(Store(carry[2], row_major(self.loops), value) for carry, value in values),
+                  *stores]
+        self.body.nest(self.loops, body_of(stores))
+        carries = [carry for carry, _ in values]
+        program = self.body.program([*(carry[2] for carry in carries), *outputs])
+        self.ctx.emit(Loop(self.axis, program, carries, self.ctx.number))

@@ -1,8 +1,8 @@
 # Exported from notebooks/ref_extend.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: rules as tables. Home: ref_extend. In JAX: the dicts of jax/_src/interpreters/*.py.
 
-JAX keeps the rules of a kind in a dict from primitives to functions. Here a primitive has its rules;
-a table is a view of one kind, and writing into it gives the primitive a rule.
+JAX keeps the rules of a kind in a dict from primitives to functions. Here a primitive has its
+rules; a table is a view of one kind, and writing into it gives the primitive a rule.
 """
 
 from collections.abc import MutableMapping

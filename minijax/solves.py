@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-# --- As users call them ---------------------------------------------------------------------------
+# --- Solutions as users call them -----------------------------------------------------------------
 
 class TracedStep:
     """A function of trees like `example`, traced: program, constants, and tree of the output."""

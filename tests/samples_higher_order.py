@@ -71,6 +71,16 @@ def linear_solve_sample(a, b):
     return (a, b), dict(matvec=times, vecmat=times, solve=solve, transpose_solve=solve, num_consts=1)
 
 
+def linear_call_sample(r, x):
+    def over(r, x):
+        return [div(x, r), mul(x, r)]
+
+    def back(r, s, t):
+        return [add(div(s, r), mul(t, r))]
+    callee = program(over, r, x)
+    return (r, x), dict(callee=callee, transpose=program(back, r, x, x), num_res=1)
+
+
 def custom_lin_sample(x, t):
     params = dict(bwd=lambda memo, residuals, cts: [mul(cts[0], residuals[0])], memo=(), num_res=1,
                   perturbed=(True,), out_avals=(typeof(t),))
@@ -184,6 +194,7 @@ higher_order_samples = {
                         custom_vjp_sample(linear, floats(2, 3))],
     "custom_lin": [custom_lin_sample(floats(3), floats(3, seed=1))],
     "custom_linear_solve": [linear_solve_sample(floats(3) + 3, floats(3, seed=1))],
+    "linear_call": [linear_call_sample(floats(3) + 3, floats(3, seed=1))],
     "custom_vmap_call": [custom_vmap_sample(chain, floats(2, 3), floats(2, 3, seed=1)),
                          custom_vmap_sample(linear, floats(2, 3))],
 }

@@ -351,3 +351,28 @@ def test_transposes_of_products_are_products():
     exe = check_all(f, jnp.asarray(floats(3, 4)), jnp.asarray(floats(4, 3)), rtol=1e-5)
     names = [e.primitive.name for e in exe.passes["transposed_products"].jaxpr.eqns]
     assert names.count("dot_general") == 2 and "transpose" not in names
+
+
+# --- Along an axis --------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_walks_along_an_axis_stay_in_the_loop(axis):
+    def f(x):
+        def turn(c, k):
+            running = lax.cumsum(c, axis) * 0.1 + lax.cummax(c, axis, reverse=True)
+            running = running + lax.cumprod(c * 0.5, axis) + lax.cummin(c, axis)
+            return running, (jnp.argmax(running, axis), jnp.argmin(running + k, axis))
+        return lax.scan(turn, x, jnp.arange(3.0))
+    exe = check_all(f, jnp.asarray(floats(4, 5)), rtol=1e-5)
+    assert not any(map(has_calls, exe.passes["fuse"].steps))
+
+
+def test_the_place_of_the_first_nan():
+    x = np.array([[1, np.nan, 7, np.nan], [2, 2, 1, 1], [np.inf, -np.inf, 0, np.inf]], np.float32)
+
+    def f(x):
+        return lax.fori_loop(0, 2, lambda i, c: (jnp.argmax(x + i, 1), jnp.argmin(x - i, 1)),
+                             (jnp.zeros(3, int), jnp.zeros(3, int)))
+    check_all(f, jnp.asarray(x))
+    check_all(lambda x: lax.fori_loop(0, 2, lambda i, c: jnp.argmax(x[:, :1] + c[:, None], 1),
+                                      jnp.zeros(3, int)), jnp.asarray(x))

@@ -158,7 +158,7 @@ TRACER_ERRORS = [errors.ConcretizationTypeError, errors.TracerBoolConversionErro
 @pytest.mark.parametrize("error", TRACER_ERRORS)
 def test_messages_name_the_type_and_the_origin(error):
     message = str(error(Tracer()))
-    assert "float32[3]" in message and message.endswith("model.py:7.")
+    assert "float32[3]" in message and "model.py:7.\nSee the book: " in message
     assert "a traced value (object)" in str(error(object()))
 
 

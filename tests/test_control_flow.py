@@ -1,5 +1,6 @@
 """Loops and branches: values, types, programs and errors, against real JAX."""
 import re
+import tracemalloc
 
 import jax
 import jax.numpy as jnp
@@ -309,6 +310,64 @@ def test_a_body_may_not_leak():
         kept[0] + 1
 
 
+# --- Eager loops ----------------------------------------------------------------------------------
+
+def test_bodies_are_traced_and_compiled_once():
+    ran, kept = [], np.arange(4, dtype=F)
+    body = lambda c, x: (ran.append(1), (c + x, c))[1]
+    turn = lambda i, c: (ran.append(1), c * 2)[1]
+    row = lambda x: (ran.append(1), x + kept)[1]
+    ten_more = lambda c: (ran.append(1), c + 10.0)[1]
+    test = lambda c: (ran.append(1), c < 50.0)[1]
+    for call in (lambda x: minijax.lax.scan(body, 0.0, x), lambda x: minijax.lax.map(row, x),
+                 lambda x: minijax.lax.fori_loop(0, 3, turn, x[0]),
+                 lambda x: minijax.lax.while_loop(test, ten_more, x[0]),
+                 lambda x: minijax.lax.cond(x[0] > 5, test, test, x[1])):
+        call(V)
+        ran.clear()
+        call(V * 2)
+        assert not ran
+
+
+def test_a_body_that_closes_over_a_tracer_is_traced_each_time():
+    f = lambda x: minijax.lax.scan(lambda c, a: (c * x, None), 1.0, V)[0]
+    for x in (2.0, 3.0):
+        assert minijax.grad(f)(x) == 4 * x ** 3 and minijax.jit(f)(x) == x ** 4
+
+
+def test_clear_caches_forgets_bodies():
+    ran = []
+    body = lambda c, x: (ran.append(1), (c + x, c))[1]
+    minijax.lax.scan(body, 0.0, V)
+    minijax.clear_caches()
+    minijax.lax.scan(body, 0.0, V)
+    assert len(ran) == 2
+
+
+def test_a_million_turns_take_no_memory_when_their_rows_are_dropped():
+    @minijax.jit
+    def last(x):
+        turn = lambda c, _: ((c[0] * 0.5 + c[1], c[1]), (c[0], c[0] > x))
+        return minijax.lax.scan(turn, (x, x), None, length=1_000_000)[0][0]
+    assert last(1.0) == 2.0
+    tracemalloc.start()
+    last(1.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000
+
+
+def test_dtypes_without_machine_code():
+    for dtype in (mnp.bfloat16, np.complex64, np.float16):
+        x = np.arange(4).astype(dtype)
+        f = lambda lib, x: lib.lax.scan(lambda c, a: (c * a + x[1], c), x[2], x)
+        compare(f(minijax, mnp.asarray(x)), f(jax, jnp.asarray(x)))
+        g = lambda lib, x: lib.lax.fori_loop(0, 3, lambda i, c: c + x, x)
+        compare(g(minijax, mnp.asarray(x)), g(jax, jnp.asarray(x)))
+        h = lambda lib, x: lib.lax.while_loop(lambda c: c[0].real < 5, lambda c: c + x[1], x)
+        compare(h(minijax, mnp.asarray(x)), h(jax, jnp.asarray(x)))
+
+
 # --- Without jit ----------------------------------------------------------------------------------
 
 def test_disable_jit_runs_python():
@@ -362,6 +421,11 @@ ERRORS = {
         r"\['x'\].* i32\[\].* f32\[\]"),
     "carry of another shape": (lambda lib: lib.lax.fori_loop(0, 3, lambda i, x: x[:-1], V),
                                r"f32\[4\].* f32\[3\]"),
+    "fori, a leaf of another dtype": (lambda lib: lib.lax.fori_loop(
+        0, 3, lambda i, state: {"w": state["w"], "n": i * 0.5}, {"w": V, "n": np.int32(1)}),
+        r"fori_loop.*state\['n'\] is i32\[\].* f32\[\]"),
+    "dynamic fori, another tree": (lambda lib: lib.jit(lambda n: lib.lax.fori_loop(
+        0, n, lambda i, state: (state, i), 1.0))(3), r"fori_loop.*PyTreeDef\(\*\).*the carry state "),
     "scan body no pair": (lambda lib: lib.lax.scan(lambda c, x: c, 0, V), "pair"),
     "scan body a triple": (lambda lib: lib.lax.scan(lambda c, x: (c, x, x), 0, V), "pair"),
     "scan over nothing": (lambda lib: lib.lax.scan(lambda c, x: (c, x), 0), "length"),

@@ -18,7 +18,7 @@ def leaves(lib, tree):
 
 
 def same(program, *args):
-    """Assert that program(lib, *args) has the same structure, types and values in both libraries."""
+    """Assert that program(lib, *args) has the same structure, types and values in both."""
     theirs, ours = program(jax, *args), program(minijax, *args)
     assert str(jax.tree_util.tree_structure(theirs)) == str(
         minijax.tree_util.tree_structure(ours))
@@ -184,7 +184,8 @@ def test_symbolic_zeros_of_custom_jvp():
             return (x * y, n), (5.0 * tangents[0], SymbolicZero.from_primal_value(n))
         f.defjvp(rule, symbolic_zeros=True)
         seen = []
-        out = where(lib)(lambda x: lib.jvp(lambda x: f(x, X[1], 3), (x,), (x,)))(lib.numpy.float32(2))
+        derivative = where(lib)(lambda x: lib.jvp(lambda x: f(x, X[1], 3), (x,), (x,)))
+        out = derivative(lib.numpy.float32(2))
         return out[0][0], out[1][0], np.array([s for s, *_ in seen[0]])
     same(program, lambda lib: lambda f: f)
     same(program, lambda lib: lib.jit)
@@ -485,7 +486,8 @@ def scanned(lib, f, x):
 
 
 def branched(lib, f, x):
-    return lib.lax.cond(x > 0.5, lambda x: f(x, 2 * x), lambda x: f(2 * x, lib.numpy.ones_like(x)), x)
+    one = lib.numpy.ones_like(x)
+    return lib.lax.cond(x > 0.5, lambda x: f(x, 2 * x), lambda x: f(2 * x, one), x)
 
 
 def counted(lib, f, x):
@@ -509,7 +511,7 @@ def test_inside_control_flow(make, inside, way):
 
 
 def test_second_derivatives_of_loops_keep_the_rule():
-    """The loop written out is the judge: JAX 0.10 forgets the rule in the scan's second gradient."""
+    """The loop written out is the judge: JAX 0.10 forgets the rule in a scan's second gradient."""
     f = stretched(minijax)
 
     def written_out(x):
@@ -518,7 +520,8 @@ def test_second_derivatives_of_loops_keep_the_rule():
             c = f(c, x)
         return c
     second = lambda g: minijax.grad(minijax.grad(g))(0.7)
-    np.testing.assert_allclose(second(lambda x: counted(minijax, f, x)), second(written_out), rtol=1e-5)
+    in_loop = second(lambda x: counted(minijax, f, x))
+    np.testing.assert_allclose(in_loop, second(written_out), rtol=1e-5)
 
 
 def test_inside_a_while_loop():
@@ -633,7 +636,8 @@ def test_custom_linear_solve_with_aux():
         solver = lambda matvec, b: (jacobi(lib, matvec, b), lib.numpy.int32(5))
 
         def f(b):
-            x, aux = lib.lax.custom_linear_solve(lambda x: MATRIX @ x, b, solver, solver, has_aux=True)
+            x, aux = lib.lax.custom_linear_solve(lambda x: MATRIX @ x, b, solver, solver,
+                                                 has_aux=True)
             return lib.numpy.sum(x), aux
         return lib.value_and_grad(f, has_aux=True)(X)
     same(program)
@@ -645,3 +649,104 @@ def test_custom_linear_solve_errors():
     assert "transpose_solve required" in needed
     same_error(lambda lib: lib.lax.custom_linear_solve(lambda x: x[:2], X, partial(jacobi, lib)))
     same_error(lambda lib: lib.lax.custom_linear_solve(lambda x: (x,), X, partial(jacobi, lib)))
+
+
+# --- linear_call ----------------------------------------------------------------------------------
+
+def transposed(lib, f, example):
+    return lambda y: lib.linear_transpose(f, example)(y)[0]
+
+
+def quotient(lib, x, d):
+    by_call = lib.custom_derivatives.linear_call
+    return x + by_call(lambda r, x: x / r, lambda r, ct: 10 * ct / r, d, x)
+
+
+LINEAR_WAYS = {
+    "call": lambda lib, f: f(9.0), "transpose": lambda lib, f: transposed(lib, f, 1.0)(18.0),
+    "twice": lambda lib, f: transposed(lib, transposed(lib, f, 1.0), 1.0)(18.0),
+    "grad": lambda lib, f: lib.grad(f)(9.0), "jvp": lambda lib, f: lib.jvp(f, (9.0,), (1.0,)),
+    "jit of grad": lambda lib, f: lib.jit(lib.grad(f))(9.0),
+    "grad of jit": lambda lib, f: lib.grad(lib.jit(f))(9.0),
+}
+
+
+@pytest.mark.parametrize("way", LINEAR_WAYS)
+def test_linear_call(way):
+    same(lambda lib: LINEAR_WAYS[way](lib, lambda x: quotient(lib, x, np.float32(3))))
+
+
+def test_linear_call_closes_over_tracers_and_batches():
+    same(lambda lib: lib.jit(lambda k: lib.grad(lambda x: lib.custom_derivatives.linear_call(
+        lambda r, x: x * k, lambda r, ct: ct * k * r, 5.0, x))(3.0))(2.0))
+    batch = minijax.vmap(minijax.grad(partial(quotient, minijax)), (0, None))(X, 2.0)
+    np.testing.assert_allclose(batch, 1 + 10 / 2.0 * np.ones(3))
+
+
+def test_linear_call_refuses_another_tree():
+    same_error(lambda lib: lib.grad(lambda x: lib.custom_derivatives.linear_call(
+        lambda r, x: x, lambda r, ct: (ct,), 2.0, x))(1.0))
+
+
+# --- Odd shapes of arguments and results ----------------------------------------------------------
+
+def with_steps(lib):
+    """A result that moves, and two that move in steps."""
+    f = lib.custom_jvp(lambda x: (x * 2, lib.numpy.int32(3), x > 0))
+    zero = np.zeros((), lib.dtypes.float0)
+    f.defjvp(lambda p, t: (f(*p), (t[0] * 5, zero, zero)))
+    return f
+
+
+def test_integer_results_of_custom_jvp():
+    one = np.float32(1)
+    same(lambda lib: lib.jvp(with_steps(lib), (one,), (one,)))
+    same(lambda lib: lib.jvp(lib.jit(with_steps(lib)), (one,), (one,)))
+    same(lambda lib: lib.jvp(lib.vmap(with_steps(lib)), (X,), (X,)))
+    same(lambda lib: lib.jit(lib.grad(lambda x: lib.numpy.sum(lib.vmap(with_steps(lib))(x)[0])))(X))
+
+
+def test_integer_results_of_custom_vjp():
+    def program(lib):
+        f = lib.custom_vjp(lambda x, n: (x * 2, n + 1))
+        f.defvjp(lambda x, n: (f(x, n), x), lambda x, cts: (cts[0] * 7, None))
+        return [lib.vmap(lib.grad(lambda x, n: f(x, n)[0]))(X, np.arange(3)),
+                lib.jit(lib.grad(lambda x: lib.numpy.sum(
+                    lib.vmap(lib.jit(f))(x, np.arange(3))[0])))(X)]
+    same(program)
+
+
+def test_no_arguments_no_results_and_any_number():
+    def program(lib):
+        none = lib.custom_jvp(lambda x: None)
+        none.defjvp(lambda p, t: (None, None))
+        many = lib.custom_jvp(lambda x, *rest: x * rest[0])
+        many.defjvp(lambda p, t: (many(*p), t[0] * 3))
+        constant = lib.custom_jvp(lambda: X)
+        constant.defjvp(lambda p, t: (X, 0 * X))
+        return (none(1.0), lib.jvp(none, (1.0,), (1.0,)), lib.vmap(none)(X), lib.jit(constant)(),
+                lib.grad(many)(1.0, 2.0, 3.0))
+    same(program)
+
+
+def test_complex_rules():
+    def program(lib):
+        f = lib.custom_jvp(lambda z: z * z)
+        f.defjvp(lambda p, t: (f(*p), 3 * p[0] * t[0]))
+        same_back = lib.custom_vjp(lambda z: z)
+        same_back.defvjp(lambda z: (z, None), lambda residuals, ct: (ct,))
+        z = np.complex64(1 + 2j)
+        return (lib.grad(f, holomorphic=True)(z), lib.vjp(f, z)[1](z), lib.jvp(f, (z,), (z,)),
+                lib.grad(lambda z: lib.numpy.real(same_back(z) * same_back(z)))(z))
+    same(program)
+
+
+def test_residuals_are_trees():
+    def program(lib):
+        f = lib.custom_vjp(lambda x: lib.numpy.sin(x))
+        f.defvjp(lambda x: (lib.numpy.sin(x), {"x": x, "none": None, "number": 2}),
+                 lambda res, ct: (ct * res["x"] * res["number"],))
+        return (lib.grad(f)(2.0), lib.vmap(lib.grad(f))(X), lib.grad(lib.grad(f))(2.0),
+                lib.jit(lib.grad(lib.jit(f)))(2.0),
+                lib.grad(lambda x: lib.numpy.sum(lib.vmap(f)(x)))(X))
+    same(program)

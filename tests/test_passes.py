@@ -5,7 +5,11 @@ of the passes, which are about caches, are made small too.
 """
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
 from loop_interpreter import run
+from test_random_programs import EXAMPLES, programs, scalar
+from test_random_programs import run as run_random
 
 import minijax
 import minijax.numpy as jnp
@@ -23,13 +27,15 @@ from minijax.loop_ir import Loop, Nest, Reduce, all_nodes
 REORDER = {"coalesce", "cut_reductions"}
 
 
+SMALL = ((rows, "MIN_ROW", 4), (rows, "MIN_BYTES", 0),
+         (blocks, "BLOCK", 8), (blocks, "ROWS", 8), (blocks, "AT_ONCE", 4))
+
+
 @pytest.fixture
 def small(monkeypatch):
     """Thresholds for matrices of a few numbers."""
-    for name, value in (("MIN_ROW", 4), ("MIN_BYTES", 0)):
-        monkeypatch.setattr(rows, name, value)
-    for name, value in (("BLOCK", 8), ("ROWS", 8), ("AT_ONCE", 4)):
-        monkeypatch.setattr(blocks, name, value)
+    for module, name, value in SMALL:
+        monkeypatch.setattr(module, name, value)
 
 
 def lowered(function, *arrays):
@@ -284,3 +290,37 @@ def test_programs_inside_equations_are_simplified():
 def test_a_gradient_loses_its_ones():
     f = minijax.grad(lambda x: jnp.sum(jnp.sin(x)))
     assert names_of(simplified(f, AWKWARD)) == ["cos"]
+
+
+# --- Random programs -----------------------------------------------------------------------------
+
+WIDE = ((6, 4), (4, 6), (24,), (3, 2, 4), (1, 20))
+
+
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=EXAMPLES < 1000, print_blob=True,
+          suppress_health_check=list(HealthCheck))
+@given(programs(WIDE), st.booleans())
+def test_passes_keep_random_programs(program, differentiate):
+    """Each pass leaves a legal program with the same results; machine code agrees, to the bit twice."""
+    inputs, steps = program
+    note(f"steps: {steps}")
+
+    def function(*xs):
+        return tuple(run_random(jnp, steps, xs))
+
+    def slope(*xs):
+        return minijax.grad(scalar(jnp, steps), tuple(range(len(xs))))(*xs)
+
+    chosen = slope if differentiate else function
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in SMALL:
+            patch.setattr(module, name, value)
+        check_each_pass(chosen, *inputs)
+        closed = trace_to_closed_jaxpr(lambda *xs: list(chosen(*xs)),
+                                       [ShapedArray(x.shape, x.dtype) for x in inputs])
+        compiled = compile_jaxpr(closed)
+    first, second = compiled(*inputs), compiled(*inputs)
+    for a, b, want in zip(first, second, run(*lowered(chosen, *inputs)), strict=True):
+        assert a.tobytes() == b.tobytes()
+        scale = max(1.0, float(np.max(np.abs(want), initial=0.0)))
+        np.testing.assert_allclose(a, want, rtol=2e-5, atol=2e-6 * scale)

@@ -17,6 +17,44 @@ import minijax.numpy as mnp
 EXAMPLES = int(os.environ.get("MINIJAX_FUZZ_EXAMPLES", 40))
 SHAPES = [(), (3,), (2, 3), (3, 2), (2, 1, 3), (1,)]
 
+
+class PythonLax:
+    """Loops and branches in plain Python: what they mean, and the shapes while a program is drawn."""
+
+    @staticmethod
+    def cond(pred, true_fun, false_fun):
+        return true_fun() if pred else false_fun()
+
+    @staticmethod
+    def while_loop(cond_fun, body_fun, value):
+        while cond_fun(value):
+            value = body_fun(value)
+        return value
+
+    @staticmethod
+    def fori_loop(lower, upper, body_fun, value):
+        for i in range(lower, upper):
+            value = body_fun(i, value)
+        return value
+
+    @staticmethod
+    def scan(f, carry, xs, reverse=False):
+        ys = []
+        for x in xs[::-1] if reverse else xs:
+            carry, y = f(carry, x)
+            ys.append(y)
+        return carry, np.stack(ys[::-1] if reverse else ys)
+
+    @staticmethod
+    def map(f, xs):
+        return np.stack([f(x) for x in xs])
+
+    stop_gradient = staticmethod(lambda x: x)
+
+
+LAX = {np: PythonLax, jnp: jax.lax, mnp: minijax.lax}
+
+
 # One line an operation. The operand's rank and dtype decide whether it may be drawn.
 UNARY = {
     "sin": lambda np, x: np.sin(x),
@@ -54,6 +92,16 @@ UNARY = {
     "var": lambda np, x: np.var(x, axis=-1),
     "gram": lambda np, x: np.matmul(np.swapaxes(x, -1, -2), x) * 0.1,
     "einsum": lambda np, x: np.einsum("...i,...j->...ij", x, x) * 0.25,
+    "cond": lambda np, x: LAX[np].cond(np.sum(x) > 0.3, lambda: np.sin(x), lambda: x * 0.25),
+    "fori": lambda np, x: LAX[np].fori_loop(0, 3, lambda i, c: np.sin(c) * x + i, x),
+    "while": lambda np, x: x * LAX[np].while_loop(lambda s: np.max(np.abs(s), initial=0.0) > 0.7,
+                                                  lambda s: s * 0.5, LAX[np].stop_gradient(x)),
+    "scan, ys": lambda np, x: LAX[np].scan(lambda c, r: (np.tanh(c + r), c * r), x[0], x)[1],
+    "scan, carry": lambda np, x: LAX[np].scan(
+        lambda c, r: (c * 0.5 + np.sin(r), c), x[-1] * 0.5, x, reverse=True)[0],
+    "map": lambda np, x: LAX[np].map(lambda r: np.sum(r * r), x),
+    "cond in scan": lambda np, x: LAX[np].scan(lambda c, r: (LAX[np].cond(
+        np.sum(c) > 0.2, lambda: c * r, lambda: c - r), np.sum(c)), x[0], x)[1],
 }
 BINARY = {
     "add": lambda np, x, y: x + y,
@@ -67,18 +115,22 @@ BINARY = {
     "stack": lambda np, x, y: np.stack([x, y], axis=-1),
     "outer": lambda np, x, y: np.outer(x, y) * 0.5,
     "dot": lambda np, x, y: np.dot(x, np.swapaxes(y, 0, -1)) * 0.25,
+    "recurrence": lambda np, x, y: LAX[np].scan(
+        lambda c, r: (np.tanh(c) * 0.5 + r, np.sum(c)), np.ravel(x), np.ravel(y))[1],
+    "choice": lambda np, x, y: LAX[np].cond(
+        np.sum(x) > np.sum(y), lambda: np.ravel(x)[0] * y, lambda: np.sin(y)),
 }
 OPERATIONS = UNARY | BINARY
 # NumPy reduces a scalar along an axis that it does not have; JAX refuses.
 NEED_AN_AXIS = {"mean of last", "max of first", "prod of tanh", "cumsum", "sort", "flip", "var",
-                "swap", "roll", "gram", "dot"}
+                "swap", "roll", "gram", "dot", "scan, ys", "scan, carry", "map", "cond in scan"}
 
 
 @st.composite
-def programs(draw):
+def programs(draw, shapes=tuple(SHAPES)):
     """(input arrays, steps): each step an operation and the numbers of the values it takes."""
-    shapes = draw(st.lists(st.sampled_from(SHAPES), min_size=1, max_size=2))
-    inputs = [draw_array(draw, shape) for shape in shapes]
+    chosen = draw(st.lists(st.sampled_from(shapes), min_size=1, max_size=2))
+    inputs = [draw_array(draw, shape) for shape in chosen]
     values, steps = list(inputs), []
     for _ in range(draw(st.integers(1, 7))):
         name = draw(st.sampled_from(sorted(OPERATIONS)))

@@ -20,11 +20,13 @@ def draw_fusion(executable, title=""):
     left = max([text_width(label) for label in labels], default=0) + 12
     right = left + GAP
     parts = [text(4, 16, title, 13, 0.9, "start")] if title else []
+    rows = max(len(labels), 1.5 * len(steps))
     for number, (name, numbers) in enumerate(steps):
-        parts += draw_step(number, name, numbers, (number + 0.5) * len(labels) / len(steps), left, right)
-    parts += [text(left - 6, TOP + ROW * k + 4, label, 12, 0.9, "end") for k, label in enumerate(labels)]
+        parts += draw_step(number, name, numbers, (number + 0.5) * rows / len(steps), left, right)
+    parts += [text(left - 6, TOP + ROW * k + 4, label, 12, 0.9, "end")
+              for k, label in enumerate(labels)]
     width = right + max(text_width(name) for name, _ in steps) + 24
-    return Drawing(parts, width, TOP + ROW * max(len(labels), 2 * len(steps)), describe(labels, steps, title))
+    return Drawing(parts, width, TOP + ROW * rows, describe(labels, steps, title))
 
 
 def draw_step(number, name, equations, row, left, right):
@@ -35,7 +37,8 @@ def draw_step(number, name, equations, row, left, right):
                    f'fill="none" stroke="{colour}" stroke-width="2" stroke-opacity=".7"')
               for k in sorted(equations)]
     width = text_width(name) + 16
-    return [*curves, rect(right, y - 13, width, 26, colour), text(right + 8, y + 4, name, 12, 1, "start")]
+    return [*curves, rect(right, y - 13, width, 26, colour),
+            text(right + 8, y + 4, name, 12, 1, "start")]
 
 
 def equations_of(step):

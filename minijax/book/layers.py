@@ -20,7 +20,7 @@ class Layer(NamedTuple):
 
 
 LAYERS = (
-    Layer("foundations", ("config", "errors", "dtypes", "wrong_numbers", "avals", "array"),
+    Layer("foundations", ("config", "errors", "tracebacks", "dtypes", "wrong_numbers", "avals", "array"),
           "options, error types, dtypes and promotion, the Array",
           "jax/_src/config.py, dtypes.py, array.py"),
     Layer("trees", ("tree_util", "tree_code", "tree"),
@@ -49,7 +49,7 @@ LAYERS = (
                   "custom_derivatives", "custom_batching", "solves", "ad_checkpoint"),
           "jit, grad, vmap, … with argnums, axes and pytrees",
           "jax/_src/api.py"),
-    Layer("front", ("lax", "numpy.*", "nn", "checkers", "debug", "experimental.*", "extending",
+    Layer("front", ("lax", "numpy.*", "nn", "purity", "checkers", "debug", "experimental.*", "extending",
                     "interpreters.*", "extend.*", "__init__", "book.*"),
           "what a user imports: numpy, lax, nn, debug, experimental; and the rule checkers",
           "jax/numpy, jax/lax, jax/nn"),

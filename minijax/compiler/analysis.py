@@ -24,8 +24,8 @@ __all__ = [
 # --- Counting -------------------------------------------------------------------------------------
 
 TRANSCENDENTAL = frozenset(
-    "exp exp2 expm1 log log1p sqrt rsqrt cbrt sin cos tan asin acos atan atan2 sinh cosh tanh asinh "
-    "acosh atanh pow erf erfc lgamma logistic".split())
+    "exp exp2 expm1 log log1p sqrt rsqrt cbrt sin cos tan asin acos atan atan2 sinh cosh tanh "
+    "asinh acosh atanh pow erf erfc lgamma logistic".split())
 
 
 def cost_analysis(program):
@@ -36,7 +36,8 @@ def cost_analysis(program):
     """
     simple, hard = total(operations(s, program.eqns) for s in program.steps)
     traffic = sum(bytes_accessed(s) for s in program.steps)
-    return {"flops": float(simple), "transcendentals": float(hard), "bytes accessed": float(traffic)}
+    return {"flops": float(simple), "transcendentals": float(hard),
+            "bytes accessed": float(traffic)}
 
 
 def total(pairs):
@@ -123,7 +124,7 @@ def atoms_below(index):
 
 
 class CompiledMemoryStats(NamedTuple):
-    """Bytes of memory that one call needs. `alias`: of results that are donated arguments' memory."""
+    """Bytes of memory that a call needs. `alias`: of results in donated arguments' memory."""
     argument_size_in_bytes: int
     output_size_in_bytes: int
     alias_size_in_bytes: int

@@ -17,8 +17,8 @@ from minijax.loop_ir import (
 
 __all__ = [
     "BLOCK", "cut_reductions", "cut_nest", "turns_of", "cut_reduce", "block_of", "fitting",
-    "block_nest", "ROWS", "AT_ONCE", "summed_axis", "cut_columns", "block_of_rows", "sum_of_parts",
-    "several_rows", "with_rows",
+    "is_interleaved", "block_nest", "ROWS", "AT_ONCE", "summed_axis", "cut_columns",
+    "block_of_rows", "sum_of_parts", "several_rows", "with_rows",
 ]
 
 
@@ -102,6 +102,11 @@ def fitting(size, most):
     return next((n for n in range(most, most // 2, -1) if size % n == 0), most)
 
 
+def is_interleaved(node):
+    """Whether neighbours of a reduction lie apart in memory, with others between."""
+    return any(n.index.terms.get(node.axes[-1], 0) > 1 for n in node.body if isinstance(n, Load))
+
+
 def block_nest(node, loops, axis, inner, part, blocks, turns, first):
     """The nest that reduces blocks of as many turns of a loop, beginning with the turn `first`."""
     block, here = Axis(len(blocks)), Axis(turns)
@@ -110,8 +115,8 @@ def block_nest(node, loops, axis, inner, part, blocks, turns, first):
     values[axis] = axis_index(block) * turns + axis_index(here) + first
     made = Builder().reduce_over([here, *inner], node, values, plain_load)
     place = flat_index([*map(axis_index, fresh), axis_index(block) + blocks[0]], part.shape)
-    # a few loops share what they read of a block, so they should be inside
-    axes = [block, *fresh] if turns_of(fresh) <= 8 else [*fresh, block]
+    # loops that share what they read of a block should be inside
+    axes = [block, *fresh] if is_interleaved(made) and turns_of(fresh) <= 8 else [*fresh, block]
     return coalesce_nest(Nest(axes, [made, Store(part, place, made, None, node.eqn)]))
 
 
@@ -127,7 +132,7 @@ def summed_axis(nest):
         return None
     kept = [a for a in nest.axes if a in store.index.terms]
     summed = [a for a in nest.axes if a not in store.index.terms]
-    covers = store.index == row_major(kept) and turns_of(kept) == store.buffer.size if kept else False
+    covers = (kept and store.index == row_major(kept) and turns_of(kept) == store.buffer.size)
     return summed[0] if covers and summed and summed[0].size >= AT_ONCE else None
 
 

@@ -16,8 +16,8 @@ __all__ = ["FUSION_PASSES", "fuse", "run_fusion_passes", "fuse_inside"]
 
 # --- The list of passes ---------------------------------------------------------------------------
 
-FUSION_PASSES = (inline_views, strided_operands, inline_single_uses, merge_loops, coalesce, fuse_rows,
-                 cut_reductions)
+FUSION_PASSES = (inline_views, strided_operands, inline_single_uses, merge_loops, coalesce,
+                 cut_reductions, fuse_rows)
 
 
 def fuse(program):

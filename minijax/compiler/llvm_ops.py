@@ -17,14 +17,14 @@ from minijax.compiler.vector_math import FUNCTIONS
 __all__ = [
     "INT64", "BIT", "FLOAT", "DOUBLE", "BOOLEAN", "WIDE", "llvm_type", "memory_type", "int64",
     "typed_constant", "constant", "is_float", "is_signed", "bits", "load", "store", "load_where",
-    "entry_alloca", "counted_loop", "fold_lanes", "DATA_OFFSET", "FLAGS_OFFSET",
-    "CONTIGUOUS_AND_ALIGNED", "NOT_CONTIGUOUS", "data_of", "field", "convert", "convert_float",
-    "float_to_integer", "to_bool", "bitcast", "clamp_index", "emitters", "define", "emit_op",
-    "define_arithmetic", "define_comparison", "compare", "negative", "invert", "select", "maximum",
-    "minimum", "choose", "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide",
-    "remainder", "in_width", "shift_left", "shift_right_logical", "shift_right_arithmetic",
-    "popcount", "clz", "call", "declare", "call_libm", "define_llvm", "define_libm",
-    "define_vector",
+    "entry_alloca", "counted_loop", "WIDTH", "fill_lanes", "vector_at", "fold_lanes", "load_vector",
+    "lanes_of", "fold_one_by_one", "DATA_OFFSET", "FLAGS_OFFSET", "CONTIGUOUS_AND_ALIGNED",
+    "NOT_CONTIGUOUS", "data_of", "field", "convert", "convert_float", "float_to_integer", "to_bool",
+    "bitcast", "clamp_index", "emitters", "define", "emit_op", "define_arithmetic",
+    "define_comparison", "compare", "negative", "invert", "select", "maximum", "minimum", "choose",
+    "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide", "remainder", "in_width",
+    "shift_left", "shift_right_logical", "shift_right_arithmetic", "popcount", "clz", "call",
+    "declare", "call_libm", "define_llvm", "define_libm", "define_vector",
 ]
 
 
@@ -128,8 +128,58 @@ def counted_loop(builder, count):
     builder.position_at_end(end)
 
 
+# Numbers of a vector that a fold begins with: accumulators are used in such parts too.
+WIDTH = 16
+
+
+def fill_lanes(builder, dtype, count, memory, start):
+    """Give accumulators their first value, an LLVM constant."""
+    if dtype.kind == "b" or count == 1:
+        for k in range(count):
+            store(builder, dtype, memory, int64(k), start)
+        return
+    width = min(WIDTH, count)
+    many = ir.Constant(ir.VectorType(start.type, width), [start] * width)
+    for k in range(0, count, width):
+        builder.store(many, vector_at(builder, memory, k, many.type), align=dtype.itemsize)
+
+
+def vector_at(builder, memory, first, vector_type):
+    address = builder.gep(memory, [int64(first)], inbounds=True)
+    return builder.bitcast(address, vector_type.as_pointer())
+
+
 def fold_lanes(builder, dtype, count, memory, combine):
     """Combine accumulators in pairs, count/2 apart, count/4 apart, …: a tree."""
+    if dtype.kind == "b" or count == 1:      # in memory, bits are bytes and no vector of bits
+        return fold_one_by_one(builder, dtype, count, memory, combine)
+    width = min(WIDTH, count)
+    parts = [load_vector(builder, dtype, memory, k, width) for k in range(0, count, width)]
+    while len(parts) > 1:
+        half = len(parts) // 2
+        parts = [combine(builder, dtype, x, y) for x, y in zip(parts[:half], parts[half:])]
+    vector, = parts
+    while width > 1:
+        width //= 2
+        vector = combine(builder, dtype, lanes_of(builder, vector, 0, width),
+                         lanes_of(builder, vector, width, width))
+    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
+
+def load_vector(builder, dtype, memory, first, width):
+    """`width` numbers from memory[first] on, as a vector."""
+    address = vector_at(builder, memory, first, ir.VectorType(llvm_type(dtype), width))
+    return builder.load(address, align=dtype.itemsize)
+
+
+def lanes_of(builder, vector, first, width):
+    """A part of a vector."""
+    places = [ir.Constant(ir.IntType(32), first + k) for k in range(width)]
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), width), places)
+    return builder.shuffle_vector(vector, vector, mask)
+
+
+def fold_one_by_one(builder, dtype, count, memory, combine):
     while count > 1:
         count //= 2
         with counted_loop(builder, int64(count)) as (lane, _):

@@ -51,7 +51,8 @@ def with_inner(step, eqn):
 # Primitives that only run a program, and the parameter that holds it, or a function of parameters.
 CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr",
          "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
-         "custom_vmap_call": "call", "custom_linear_solve": "solve"}
+         "custom_vmap_call": "call", "custom_linear_solve": "solve",
+         "linear_call": "callee"}
 
 
 @also_inside

@@ -13,8 +13,8 @@ from llvmlite import ir
 
 from minijax.compiler import llvm_ops
 from minijax.compiler.llvm_ops import (
-    WIDE, convert, counted_loop, emit_op, emitters, entry_alloca, fold_lanes, int64, load_where,
-    memory_type, typed_constant,
+    WIDE, convert, counted_loop, emit_op, emitters, entry_alloca, fill_lanes, fold_lanes, int64,
+    load_where, memory_type, typed_constant,
 )
 from minijax.compiler.plan import MAX_TURNS, MAX_UNROLLED, is_tiny, is_worth_speed, weight
 from minijax.loop_ir import (
@@ -216,8 +216,7 @@ class StepWriter:
             return self.reduce_turn_by_turn(node, start)
         builder, dtype = self.builder, node.dtype
         lanes = entry_alloca(builder, memory_type(dtype), node.lanes)
-        with self.loop(int64(node.lanes)) as lane:
-            llvm_ops.store(builder, dtype, lanes, lane, start)
+        fill_lanes(builder, dtype, node.lanes, lanes, start)
         if node.lanes == 1:
             with self.loops(node.axes):
                 self.accumulate(node, lanes, int64(0))

@@ -1,5 +1,5 @@
 # Exported from notebooks/13_fusion.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: compiler. Home: 13_fusion. In JAX: XLA's fusion of reductions (SoftmaxRewriterTriton on GPUs).
+"""Layer: compiler. Home: 13_fusion. In JAX: XLA's softmax fusion, on GPUs.
 
 Nests that go through the same rows become one loop over rows: what one of them leaves for the next
 is then a row, which stays in the processor's cache, and not a matrix, which does not.
@@ -99,7 +99,7 @@ def common_rows(nests):
 
 
 class RowGroup:
-    """Steps that follow one another; `rows` has them with a common loop over rows, if they have one."""
+    """Steps that follow one another; `rows` has them with one loop outside, if there is one."""
 
     def __init__(self, steps, rows=None):
         self.steps, self.rows = steps, rows

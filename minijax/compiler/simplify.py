@@ -143,7 +143,9 @@ def plus_nothing(eqn, facts):
     # x + 0.0 turns -0.0 into 0.0, x + -0.0 does not
     nothing = 0 if eqn.outvars[0].aval.dtype.kind in "iu" else -0.0
     x, y = eqn.invars
-    return x if is_number(facts.number(y), nothing) else y if is_number(facts.number(x), nothing) else None
+    if is_number(facts.number(y), nothing):
+        return x
+    return y if is_number(facts.number(x), nothing) else None
 
 
 def minus_nothing(eqn, facts):

@@ -1,8 +1,8 @@
 # Exported from notebooks/ref_checkify.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: errors as values. Home: ref_checkify. In JAX: jax/_src/checkify.py.
 
-`checkify(f)` is f with one more result: an Error, which says whether a check failed and which was the
-first. It is an interpreter: beside the values of a program it carries the Error along.
+`checkify(f)` is f with one more result: an Error, which says whether a check failed and which was
+the first. It is an interpreter: beside the values of a program it carries the Error along.
 """
 
 import itertools
@@ -32,13 +32,12 @@ __all__ = [
     "BatchedError", "JaxRuntimeError", "user_checks", "nan_checks", "index_checks", "div_checks",
     "float_checks", "automatic_checks", "all_checks", "ErrorKind", "Site", "Slot", "Error",
     "init_error", "with_check", "strong", "first_of", "with_slots", "check_p", "error_in", "check",
-    "debug_check", "check_error", "one_of", "flat_batch", "error_checks", "checks", "apply",
-    "apply_unchecked", "checked_eval", "checkify", "as_array_or_tracer", "check_the_users",
-    "NAN_PRIMITIVES", "check_nan", "with_nan_check", "check_div", "with_index_check",
-    "check_window", "check_dynamic_slice", "check_dynamic_update_slice", "check_gather",
-    "check_scatter", "window_sizes", "Checked", "consts_of", "kinds_in", "with_slots_for",
-    "error_from", "check_call", "check_custom_call", "without_checks", "check_cond", "check_scan",
-    "check_while",
+    "debug_check", "check_error", "one_of", "error_checks", "checks", "apply", "apply_unchecked",
+    "checked_eval", "checkify", "as_array_or_tracer", "check_the_users", "NAN_PRIMITIVES",
+    "check_nan", "with_nan_check", "check_div", "with_index_check", "check_window",
+    "check_dynamic_slice", "check_dynamic_update_slice", "check_gather", "check_scatter",
+    "window_sizes", "Checked", "consts_of", "kinds_in", "with_slots_for", "error_from",
+    "check_call", "check_custom_call", "without_checks", "check_cond", "check_scan", "check_while",
 ]
 
 
@@ -82,8 +81,8 @@ class OOBError(JaxException):
 
     def __str__(self):
         index, axis, size = np.asarray(self.payload[0])
-        return (f"out-of-bounds indexing for array of shape {self.info[0]}: index {index} is out of "
-                f"bounds for axis {axis} with size {size}. ")
+        return (f"out-of-bounds indexing for array of shape {self.info[0]}: index {index} is out "
+                f"of bounds for axis {axis} with size {size}. ")
 
 
 class BatchedError(JaxException):
@@ -273,26 +272,24 @@ def _check_batch(axis, vals, dims, *, err_tree, debug):
 def _check_lowering(ctx, *values, err_tree, debug):
     if debug:
         return []
-    raise ValueError("Cannot abstractly evaluate a checkify.check which was not functionalized. A "
-                     "compiled program can't raise: transform the function that contains the check "
-                     "first, `jit(checkify.checkify(f))`.")
+    raise ValueError("a checkify.check can't be compiled as it is, for compiled programs can't "
+                     "raise: transform the function first, as in jit(checkify.checkify(f))")
 
 
 def check(pred, msg, *fmt_args, debug=False, **fmt_kwargs):
     """An error with message `msg.format(*fmt_args, **fmt_kwargs)` unless `pred`, a scalar bool.
 
     Outside of `checkify` a failed check raises JaxRuntimeError at once; under `jit` it can't:
-    ValueError. With `debug` it does nothing outside of `checkify`. The format's arguments are pytrees
-    of arrays; anything else is a TypeError.
+    ValueError. With `debug` it does nothing outside of `checkify`. The format's arguments are
+    pytrees of arrays; anything else is a TypeError.
     """
     if not (isinstance(pred, (bool, np.bool_)) or isinstance(pred, Array)
             and pred.shape == () and pred.dtype == bool):
-        raise TypeError(f"{'debug_check' if debug else 'check'} takes a scalar pred as argument, "
-                        f"got {pred}")
+        raise TypeError(f"the condition of a check must be a scalar bool, got {pred!r:.80}")
     for x in tree_leaves((fmt_args, fmt_kwargs)):
         if not isinstance(x, (Array, np.ndarray)):
-            raise TypeError("Formatting arguments to checkify.check need to be PyTrees of arrays, "
-                            f"but got {x!r} of type {type(x)}.")
+            raise TypeError("what the message of a check shows must be arrays, or pytrees of them; "
+                            f"got {x!r:.80} of type {type(x).__name__}")
     payload, tree = tree_flatten((fmt_args, fmt_kwargs))
     failed = jnp.logical_not(pred)
     check_error(with_check(init_error, failed, FailedCheckError, (msg, tree), payload), debug)
@@ -313,17 +310,10 @@ def check_error(error, debug=False):
 
 def one_of(slot):
     """A slot for a whole batch: of its elements that failed, the last."""
-    while np.ndim(slot.pred):
-        i = jnp.argsort(slot.pred)[-1] if np.ndim(slot.pred) == 1 else 0
-        slot = Slot(*flat_batch(slot)) if np.ndim(slot.pred) > 1 else Slot(
-            slot.pred[i], slot.code[i], [x[i] for x in slot.payload])
-    return slot
-
-
-def flat_batch(slot):
-    n = np.ndim(slot.pred)
-    return (slot.pred.ravel(), slot.code.ravel(),
-            [x.reshape(-1, *np.shape(x)[n:]) for x in slot.payload])
+    n, failed = np.ndim(slot.pred), slot.pred.ravel()
+    i = jnp.argsort(failed)[-1]
+    return Slot(failed[i], slot.code.ravel()[i],
+                [x.reshape(-1, *np.shape(x)[n:])[i] for x in slot.payload])
 
 
 # --- The interpreter ------------------------------------------------------------------------------
@@ -368,9 +358,9 @@ def checked_eval(jaxpr, consts, args, enabled, error):
 def checkify(f, errors=user_checks):
     """A function like f that returns (error, what f returns).
 
-    `errors` says what counts: a set such as `user_checks`, `nan_checks`, `div_checks`, `index_checks`,
-    `float_checks`, `all_checks`, or a union of some. `error.get()` is the message of the first, or
-    None; `error.throw()` raises it. After an error f goes on, so its results are to be distrusted.
+    `errors` says what counts: a set such as `user_checks`, `nan_checks`, `div_checks`,
+    `index_checks`, `float_checks`, `all_checks`, or a union of some. `error.get()` is the message of
+    the first, or None; `error.throw()` raises it. After an error f goes on, so its results are to be distrusted.
     """
     @wraps(f)
     def checked(*args, **kwargs):
@@ -400,10 +390,10 @@ def check_the_users(error, enabled, eqn, *leaves):
 # --- Automatic checks: numbers --------------------------------------------------------------------
 
 # Operations that can make a NaN out of numbers; those that only pass one on are not in the list.
-NAN_PRIMITIVES = """acos acosh add add_any asin asinh atan2 atan atanh bessel_i0e bessel_i1e cbrt cos
-    cosh cumlogsumexp cummax cummin cumprod cumsum digamma dot_general erf_inv erf erfc exp expm1
-    igamma igammac integer_pow lgamma log1p log logistic mul pad polygamma pow reduce_prod reduce_sum
-    regularized_incomplete_beta rem rsqrt sin sinh sqrt sub tan tanh""".split()
+NAN_PRIMITIVES = """acos acosh add add_any asin asinh atan2 atan atanh bessel_i0e bessel_i1e cbrt
+    cos cosh cumlogsumexp cummax cummin cumprod cumsum digamma dot_general erf_inv erf erfc exp
+    expm1 igamma igammac integer_pow lgamma log1p log logistic mul pad polygamma pow reduce_prod
+    reduce_sum regularized_incomplete_beta rem rsqrt sin sinh sqrt sub tan tanh""".split()
 
 
 @checks(*NAN_PRIMITIVES)
@@ -448,8 +438,8 @@ def check_window(error, enabled, eqn, operand, starts, sizes):
     if not starts:
         return error
     upper = [n - size for n, size in zip(np.shape(operand), sizes)]
-    return with_index_check(error, enabled, eqn, operand, jnp.stack([jnp.asarray(i) for i in starts]),
-                            upper, range(len(starts)))
+    indices = jnp.stack([jnp.asarray(i) for i in starts])
+    return with_index_check(error, enabled, eqn, operand, indices, upper, range(len(starts)))
 
 
 @checks("dynamic_slice")
@@ -559,7 +549,7 @@ def check_call(error, enabled, eqn, *values):
 
 @checks("custom_jvp_call", "custom_vjp_call", "custom_vmap_call")
 def check_custom_call(error, enabled, eqn, *values):
-    """Results come from the call, which keeps its rule; errors from running its program beside it."""
+    """Results come from the call, which keeps its rule; errors from running its program besides."""
     name, inner = next(jaxprs_in_params(eqn.params))
     error, _ = checked_eval(open_jaxpr(inner), consts_of(inner), values, enabled, error)
     quiet = eqn.replace(params={**eqn.params, name: without_checks(inner)})

@@ -67,7 +67,7 @@ def any_of(flags_of_each):
 
 @memo_by_jaxpr
 def jvp_branches(first, others, given):
-    """The branches on pairs, and which results have a tangent: those that have one in any branch."""
+    """The branches on pairs, and which results have a tangent: those with one in any branch."""
     branches = (first, *others)
     produced = any_of([jvp_jaxpr(b, given)[2] for b in branches])
     programs, consts, _ = zip(*[jvp_jaxpr(b, given, produced) for b in branches])
@@ -96,9 +96,9 @@ def transpose_branches(first, others, linear, given):
 class SplitBranches(NamedTuple):
     """The two parts of all branches.
 
-    A known program takes `consts` and the known operands; it returns the known results, then a value
-    for every slot. A later program takes those of the former's arguments whose numbers are in `used`,
-    the values of the slots, and the unknown operands.
+    A known program takes `consts` and the known operands; it returns the known results, then a
+    value for every slot. A later program takes those of the former's arguments whose numbers are in
+    `used`, the values of the slots, and the unknown operands.
     """
     known: tuple
     consts: list
@@ -216,8 +216,8 @@ def select_branches(axis, vals, dims, branches):
     index, *operands = [batch_axis_first(axis, x, d) for x, d in zip(vals, dims)]
     n_outs, outs = len(branches[0].out_avals), []
     for number, branch in enumerate(branches):
-        # Derivatives of a branch may be NaN at operands that are not meant for it, and 0 · NaN = NaN.
-        # Past this select, cotangents of those operands do not come back.
+        # Derivatives of a branch may be NaN at operands that are not meant for it, and 0 · NaN =
+        # NaN. Past this select, cotangents of those operands do not come back.
         mine = eq(index, np.int32(number))
         chosen = [select_n(along_rows(mine, x), bind("stop_gradient", x), x) if is_float(x) else x
                   for x in operands]

@@ -1,5 +1,5 @@
 # Exported from notebooks/14_control_flow.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: loops as data. Home: 14_control_flow. In JAX: jax/_src/lax/control_flow/loops.py (scan_p).
+"""Layer: loops as data. Home: 14_control_flow. In JAX: jax/_src/lax/control_flow/loops.py.
 
 `scan_p` contains the program of one turn, (consts, carries, a row of each xs) -> (carries, a row of
 each ys), and the number of turns. As that is known, a scan can be run backwards: by a scan.
@@ -38,7 +38,8 @@ __all__ = [
 
 # --- A loop of known length -----------------------------------------------------------------------
 
-# As in while_loop: carries that have a property are found by going round until no turn adds another.
+# As in while_loop: carries that have a property are found by going round until no turn adds
+# another.
 
 @memo_by_jaxpr
 def jvp_of_body(jaxpr, sizes, given):
@@ -100,11 +101,12 @@ def batched_body(jaxpr, axis, sizes, batched):
 class SplitBody(NamedTuple):
     """The parts of a body of which some arguments are unknown.
 
-    `once` computes, from `consts` and the known consts, what is the same in every turn: residuals, and
-    then the consts of `known`, the body of the known scan. That returns known results, and then residuals
-    that differ from turn to turn. The later body takes residuals that are the same in all turns, then
-    unknown consts, carries and rows, then residuals with a row a turn. `same` and `rows` say where
-    residuals come from: results of "once", "consts" or "xs" of the known scan, or what it "stacks".
+    `once` computes, from `consts` and the known consts, what is the same in every turn: residuals,
+    and then the consts of `known`, the body of the known scan. That returns known results, and then
+    residuals that differ from turn to turn. The later body takes residuals that are the same in all
+    turns, then unknown consts, carries and rows, then residuals with a row a turn. `same` and
+    `rows` say where residuals come from: results of "once", "consts" or "xs" of the known scan, or
+    what it "stacks".
     """
     once: Jaxpr
     consts: list
@@ -141,8 +143,8 @@ def split_body(jaxpr, sizes, unknown):
 def hoist(known, n_consts, n_residuals):
     """Take what depends on constants only out of the body: the reader's own loop would do it, too.
 
-    Returns a program that computes it once, further constants of that, the body (whose consts are the
-    last results of that program), and which residuals are left in the body.
+    Returns a program that computes it once, further constants of that, the body (whose consts are
+    the last results of that program), and which residuals are left in the body.
     """
     first = known.invars[:n_consts]
     if known.effects:                   # those must happen in every turn
@@ -155,7 +157,7 @@ def hoist(known, n_consts, n_residuals):
 
 
 def without_copies(known, n_residuals, n_carries, n_rows):
-    """The body without residuals that are arguments, of constant value or rows of xs; and all places."""
+    """The body without residuals that are constants or rows of xs, and where all of them are."""
     n_consts = len(known.invars) - n_carries - n_rows
     outs, residuals = split_list(known.outvars, [len(known.outvars) - n_residuals])
     place = {v: ("consts", i) for i, v in enumerate(known.invars[:n_consts])}
@@ -166,7 +168,7 @@ def without_copies(known, n_residuals, n_carries, n_rows):
 
 
 def in_order(later, places, n_before_rows):
-    """The later body with its residuals in the order of consts and xs, and the places of both kinds."""
+    """The later body with its residuals in the order of consts and xs, and the places of both."""
     residuals, others = split_list(later.invars, [len(places)])
     per_turn = [kind in ("xs", "stacks") for kind, _ in places]
     later = later.replace(invars=[*untracked(per_turn, residuals), *others,
@@ -180,8 +182,9 @@ def in_order(later, places, n_before_rows):
 def transposed_body(jaxpr, sizes, linear, given):
     """The body of the scan that runs backwards, its constants, and which cotangents come out.
 
-    Its consts are residuals; its carries are sums of cotangents of the linear consts, and cotangents of
-    the carries; its rows are cotangents of ys, and residuals; what it stacks are cotangents of the xs.
+    Its consts are residuals; its carries are sums of cotangents of the linear consts, and
+    cotangents of the carries; its rows are cotangents of ys, and residuals; what it stacks are
+    cotangents of the xs.
     """
     const_linear, _, row_linear = split_list(linear, sizes)
     carry_given, ys_given = split_list(given, [sizes[1]])
@@ -202,7 +205,7 @@ def transposed_body(jaxpr, sizes, linear, given):
 
 
 def adding_up(program, n_fixed, n_consts, n_rows, n_carries, summed):
-    """The transposed turn as a function that adds cotangents of consts to carries, and its types."""
+    """The transposed turn as a function that adds up cotangents of consts, and its types."""
     fixed, consts, rows, carries, ys = split_list(
         program.in_avals, [n_fixed, n_consts, n_rows, n_carries])
 
@@ -336,7 +339,8 @@ def _scan_transpose(cts, *operands, jaxpr, length, reverse, unroll, num_consts, 
     body, first, const_ct, carry_ct, row_ct = transposed_body(jaxpr.jaxpr, sizes, linear, given)
     consts, _, xs = split_list(operands, sizes)
     carry_cts, y_cts = split_list(cts, [num_carry])
-    sums = [instantiate_zeros(Zero(x.aval)) for x in tracked(const_ct, tracked(const_linear, consts))]
+    sums = [instantiate_zeros(Zero(x.aval))
+            for x in tracked(const_ct, tracked(const_linear, consts))]
     outs = bind_scan(body, [*first, *untracked(const_linear, consts)],
                      [*sums, *tracked(carry_ct, instantiated(carry_ct, carry_cts))],
                      [*tracked(given[num_carry:], y_cts), *untracked(row_linear, xs)],

@@ -1,8 +1,8 @@
 # Exported from notebooks/14_control_flow.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: loops as data. Home: 14_control_flow. In JAX: jax/_src/lax/control_flow/loops.py (while_p).
+"""Layer: loops as data. Home: 14_control_flow. In JAX: jax/_src/lax/control_flow/loops.py.
 
-`while_p` contains two programs: the condition and the body. Their number of turns is not known before
-they run; so there is nothing to keep for a way back, and no transpose rule.
+`while_p` contains two programs: the condition and the body. Their number of turns is not known
+before they run; so there is nothing to keep for a way back, and no transpose rule.
 """
 
 import numpy as np
@@ -28,8 +28,8 @@ __all__ = [
 
 # --- A loop that ends when it ends ----------------------------------------------------------------
 
-# A property of carries, such as "has a tangent", spreads from turn to turn: a carry has it if its start
-# has it or the body gives it to the next turn. Add carries until no turn adds another.
+# A property of carries, such as "has a tangent", spreads from turn to turn: a carry has it if its
+# start has it or the body gives it to the next turn. Add carries until no turn adds another.
 
 @memo_by_jaxpr
 def jvp_body(body, num_consts, given):
@@ -82,9 +82,9 @@ def known_loop(body, condition, const_unknown, cond_const_unknown, unknown):
 while_p = Primitive("while", multiple_results=True, higher_order=True)
 while_p.effects_of = inner_effects
 while_p.def_impossible("transpose", (
-    "reverse mode needs the values of every turn, and how many turns a while loop takes is not known "
-    "before it runs. Use lax.scan, or lax.fori_loop with bounds that are Python numbers; for a loop "
-    "that runs until it converges, give the derivative of its result with custom_vjp"))
+    "reverse mode needs the values of every turn, and how many turns a while loop takes is not "
+    "known before it runs. Use lax.scan, or lax.fori_loop with bounds that are Python numbers; for "
+    "a loop that runs until it converges, give the derivative of its result with custom_vjp"))
 
 
 def bind_while(condition, cond_consts, body, body_consts, carries):
@@ -111,7 +111,7 @@ def _while_impl(*args, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
 
 
 def advance(holds, old, new):
-    """The new carry for those examples whose condition holds: its axes are the first of the carry."""
+    """The new carry for examples whose condition holds: its axes are the first of the carry."""
     if not holds.ndim:
         return new
     old, new = as_array(old)._value, as_array(new)._value
@@ -164,12 +164,13 @@ def _while_batch(axis, vals, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body
 def dims_of_carries(condition, axis, cond_dims, batched):
     """Where carries have their batch axes, and where the condition has its.
 
-    With a condition for each example, a turn is a turn for those examples whose condition still holds:
-    axes of the condition are the first axes of every carry. So the new axis comes first if the condition
-    has it, otherwise after those that the condition has from an earlier vmap.
+    With a condition for each example, a turn is a turn for those examples whose condition still
+    holds: axes of the condition are the first axes of every carry. So the new axis comes first if
+    the condition has it, otherwise after those that the condition has from an earlier vmap.
     """
-    found = batch_jaxpr(condition, axis, (*cond_dims, *[0 if b else not_mapped for b in batched]))[2]
-    if found[0] is not not_mapped:
+    in_front = [0 if b else not_mapped for b in batched]
+    (found,) = batch_jaxpr(condition, axis, (*cond_dims, *in_front))[2]
+    if found is not not_mapped:
         return (0,) * len(batched), 0
     rank = condition.out_avals[0].ndim
     return tuple([rank if b else not_mapped for b in batched]), not_mapped
@@ -188,8 +189,9 @@ def _while_partial_eval(trace, *args, cond_jaxpr, cond_nconsts, body_jaxpr, body
         return later
     (body, consts), (test, test_consts), unknown = loop
     with set_current_trace(trace.parent):
-        known = bind_while(test, [*test_consts, *untracked(flags[0], groups[0])], body,
-                           [*consts, *untracked(flags[1], groups[1])], untracked(unknown, groups[2]))
+        known = bind_while(test, [*test_consts, *untracked(flags[0], groups[0])],
+                           body, [*consts, *untracked(flags[1], groups[1])],
+                           untracked(unknown, groups[2]))
     return merge(unknown, tracked(unknown, later), known)
 
 
@@ -210,7 +212,7 @@ def _while_dce(eqn, used):
 
 @memo_by_jaxpr
 def loop_used(body, condition, cond_nconsts, body_nconsts, used):
-    """Both programs with needed carries only, which consts the body reads, and which carries those are.
+    """Both programs with needed carries only, which consts the body reads, and those carries.
 
     A carry is needed if its result is used, or the condition or another needed carry reads it.
     """

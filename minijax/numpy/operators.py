@@ -13,6 +13,7 @@ from minijax.core import Tracer, concrete_or_error
 from minijax.numpy import (
     contractions, creation, indexing, manipulation, reductions, sorting, ufuncs,
 )
+from minijax.tracebacks import api_boundary, hide_frames
 
 __all__ = [
     "takes", "refuse", "operator_method", "reflected_method", "ARITHMETIC", "COMPARISONS",
@@ -44,17 +45,25 @@ def refuse(symbol, self, other):
 
 def operator_method(symbol, function):
     def method(self, other):
-        if type(other) in _FAST_TYPES or takes(other):
-            return function(self, other)
-        return refuse(symbol, self, other)
+        try:
+            if type(other) in _FAST_TYPES or takes(other):
+                return function(self, other)
+            return refuse(symbol, self, other)
+        except Exception as error:
+            hide_frames(error)
+            raise
     return method
 
 
 def reflected_method(symbol, function):
     def method(self, other):
-        if type(other) in _FAST_TYPES or takes(other):
-            return function(other, self)
-        return refuse(symbol, self, other)
+        try:
+            if type(other) in _FAST_TYPES or takes(other):
+                return function(other, self)
+            return refuse(symbol, self, other)
+        except Exception as error:
+            hide_frames(error)
+            raise
     return method
 
 
@@ -280,7 +289,8 @@ def install(cls):
     for name, (symbol, function) in COMPARISONS.items():
         setattr(cls, f"__{name}__", operator_method(symbol, function))
     for name, function in (OTHER_OPERATORS | METHODS).items():
-        setattr(cls, name, function)
+        setattr(cls, name, api_boundary(function))
+    cls.__setitem__ = api_boundary(cls.__setitem__)
     for name, function in PROPERTIES.items():
         setattr(cls, name, property(function))
 

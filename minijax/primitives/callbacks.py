@@ -1,8 +1,9 @@
 # Exported from notebooks/17_effects.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: primitives that call Python. Home: 17_effects. In JAX: jax/_src/{callback,debugging}.py.
 
-A traced program can't run Python, but it can hold an equation that says: here, call this function. If
-the call matters by what it does and not by what it returns, the equation has an effect, and stays.
+A traced program can't run Python, but it can hold an equation that says: here, call this function.
+If the call matters by what it does and not by what it returns, the equation has an effect, and
+stays.
 """
 
 import sys
@@ -240,7 +241,8 @@ def returned_arrays(callback, args, result_avals):
     if len(outs) != len(result_avals):
         raise RuntimeError(f"the callback {callback.__name__} returned {len(outs)} arrays, but "
                            f"result_shape_dtypes has {len(result_avals)}")
-    return [fitting(callback, i, out, aval) for i, (out, aval) in enumerate(zip(outs, result_avals))]
+    pairs = enumerate(zip(outs, result_avals))
+    return [fitting(callback, i, out, aval) for i, (out, aval) in pairs]
 
 
 def fitting(callback, i, out, aval):
@@ -260,16 +262,16 @@ def _pure_callback_abstract_eval(*avals, result_avals, **params):
 
 @pure_callback_p.def_jvp
 def _pure_callback_jvp(primals, tangents, **params):
-    raise ValueError("Pure callbacks do not support JVP: nobody knows the derivative of a Python "
-                     "function. Give it one with `jax.custom_jvp`, or `jax.custom_vjp`.")
+    raise ValueError("a pure_callback has no derivative: nobody knows that of a Python function. "
+                     "Give it one with jax.custom_jvp or jax.custom_vjp")
 
 
 @pure_callback_p.def_batch
 def _pure_callback_batch(axis, vals, dims, *, callback, result_avals, vmap_method, sharding):
     if vmap_method is None:
         raise NotImplementedError(
-            "vmap is only supported for the pure_callback primitive when vmap_method is one of "
-            f"{', '.join(map(repr, VMAP_METHODS[:-1]))}. Got vmap_method=None.")
+            "vmap of a pure_callback must be told what to do with the function: say so by "
+            f"vmap_method, one of {', '.join(map(repr, VMAP_METHODS[:-1]))}; it is None")
     vals, mapped = bring_forward(axis, vals, dims)
     if vmap_method.startswith("sequential"):
         callback = EachElement(callback, mapped)
@@ -316,15 +318,15 @@ def _io_callback_abstract_eval(*avals, result_avals, **params):
 
 @io_callback_p.def_jvp
 def _io_callback_jvp(primals, tangents, **params):
-    raise ValueError("IO callbacks do not support JVP: what acts on the world has no derivative. "
-                     "Apply `lax.stop_gradient` to its operands if its results are constants.")
+    raise ValueError("an io_callback has no derivative: what acts on the world has none. Apply "
+                     "lax.stop_gradient to its operands if its results are constants")
 
 
 @io_callback_p.def_batch
 def _io_callback_batch(axis, vals, dims, *, callback, result_avals, ordered, sharding):
     if ordered:
-        raise ValueError("Cannot `vmap` ordered IO callback: a batch has no order of its own. Use "
-                         "ordered=False, or a loop such as lax.map.")
+        raise ValueError("vmap can't have an ordered io_callback: a batch has no order of its own. "
+                         "Use ordered=False, or a loop such as lax.map")
     vals, mapped = bring_forward(axis, vals, dims)
     outs = io_callback_p.bind(*vals, callback=EachElement(callback, mapped), ordered=False,
                               result_avals=batched_avals(axis, result_avals), sharding=sharding)

@@ -11,6 +11,7 @@ import numpy as np
 from minijax.avals import typeof
 from minijax.core import Primitive
 from minijax.loop_ir import lower_call
+from minijax.lower_loops import lower_cumulative
 from minijax.primitives.elementwise import (
     FLOAT, NUMERIC, add, eq, exp, full_like, is_finite, max as maximum, min as minimum, mul, select,
     share_of_choice, sub, zeros_like,
@@ -112,7 +113,7 @@ def_checked_impl(cumsum_p, accumulate(np.add))
 def_cumulative_aval(cumsum_p, NUMERIC)
 deflinear(cumsum_p, lambda ct, x, *, axis, reverse: cumsum(ct, axis, not reverse))
 def_batch_along(cumsum_p, "axis")
-lower_call(cumsum_p)
+lower_cumulative(cumsum_p, "add")
 
 
 cumprod_p = Primitive("cumprod")
@@ -130,7 +131,7 @@ def_cumulative_aval(cumprod_p, NUMERIC)
 def_jvp_by_scan(cumprod_p, primal_and_tangent, product_rule)
 def_not_linear(cumprod_p)
 def_batch_along(cumprod_p, "axis")
-lower_call(cumprod_p)
+lower_cumulative(cumprod_p, "mul")
 
 
 # --- Running extremes -----------------------------------------------------------------------------
@@ -156,7 +157,7 @@ def_cumulative_aval(cummax_p, NUMERIC)
 def_jvp_by_scan(cummax_p, primal_and_tangent, choice_by(maximum))
 def_not_linear(cummax_p)
 def_batch_along(cummax_p, "axis")
-lower_call(cummax_p)
+lower_cumulative(cummax_p, "max")
 
 
 cummin_p = Primitive("cummin")
@@ -170,7 +171,7 @@ def_cumulative_aval(cummin_p, NUMERIC)
 def_jvp_by_scan(cummin_p, primal_and_tangent, choice_by(minimum))
 def_not_linear(cummin_p)
 def_batch_along(cummin_p, "axis")
-lower_call(cummin_p)
+lower_cumulative(cummin_p, "min")
 
 
 # --- Logarithms of sums of exponentials -----------------------------------------------------------

@@ -11,7 +11,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive
-from minijax.loop_ir import lower_call, lower_reduction
+from minijax.loop_ir import lower_reduction
+from minijax.lower_loops import lower_place
 from minijax.primitives.elementwise import (
     ANY, BOOL_OR_INTEGER, NUMERIC, ORDERED, add, convert_element_type, div, eq, mul,
 )
@@ -219,7 +220,7 @@ def_checked_impl(argmax_p, first_maximum)
 def_place_aval(argmax_p)
 def_no_derivative(argmax_p)
 defreducer(argmax_p)
-lower_call(argmax_p)
+lower_place(argmax_p, "gt")
 
 
 argmin_p = Primitive("argmin")
@@ -236,7 +237,7 @@ def_checked_impl(argmin_p, first_minimum)
 def_place_aval(argmin_p)
 def_no_derivative(argmin_p)
 defreducer(argmin_p)
-lower_call(argmin_p)
+lower_place(argmin_p, "lt")
 
 
 # --- Logical reductions ---------------------------------------------------------------------------

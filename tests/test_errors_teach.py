@@ -1,0 +1,342 @@
+"""Errors as users meet them: short tracebacks, links into the book; and the judge of purity."""
+import ast
+import pickle
+import re
+import random
+import traceback
+from pathlib import Path
+
+import jax as real_jax
+import nbformat
+import numpy as np
+import pytest
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax import lax
+from minijax.config import config, traceback_filtering
+from minijax.purity import check_pure, impurities
+
+ROOT = Path(__file__).resolve().parent.parent
+X = np.ones(3, np.float32)
+
+
+# --- Tracebacks -----------------------------------------------------------------------------------
+
+def bad_if(x):
+    return x if x > 0 else -x            # the line that a user should see
+
+
+def shape_mismatch():
+    return jnp.ones(3) + jnp.ones(4)
+
+
+def write(x):
+    x[0] = 1.0
+
+
+FAILING = {
+    "jit": lambda: jax.jit(bad_if)(1.0),
+    "vmap": lambda: jax.vmap(bad_if)(X),
+    "make_jaxpr": lambda: jax.make_jaxpr(bad_if)(1.0),
+    "grad of jit": lambda: jax.grad(jax.jit(bad_if))(1.0),
+    "checkpoint": lambda: jax.checkpoint(bad_if)(1.0),
+    "scan": lambda: lax.scan(lambda c, x: (bad_if(c), x), 0.0, X),
+    "eval_shape": lambda: jax.eval_shape(bad_if, 1.0),
+    "linearize": lambda: jax.linearize(jax.jit(bad_if), 1.0),
+    "operator": shape_mismatch,
+    "method": lambda: jnp.ones(3).reshape(7),
+    "jnp": lambda: jnp.dot(jnp.ones(3), jnp.ones(4)),
+    "lax": lambda: lax.add(1, 1.0),
+    "assignment": lambda: write(jnp.ones(3)),
+    "grad of an int": lambda: jax.grad(lambda x: x)(3),
+    "vjp later": lambda: jax.vjp(jnp.sin, 1.0)[1]("no cotangent"),
+    "custom_jvp": lambda: jax.custom_jvp(bad_if)(1.0),
+    "a static list": lambda: jax.jit(bad_if, static_argnums=0)([1]),
+}
+
+
+def frames_of(run, mode):
+    with traceback_filtering(mode), pytest.raises(Exception) as caught:
+        run()
+    return caught.value, [f.filename for f in traceback.extract_tb(caught.value.__traceback__)]
+
+
+@pytest.mark.parametrize("what", FAILING)
+@pytest.mark.parametrize("mode", ["remove_frames", "quiet_remove_frames"])
+def test_only_the_users_frames_are_left(what, mode):
+    error, files = frames_of(FAILING[what], mode)
+    assert all(file == __file__ for file in files)
+    assert sum("MINIJAX_TRACEBACK_FILTERING=off" in note for note in error.__notes__) == 1
+
+
+@pytest.mark.parametrize("what", ["jit", "vmap", "grad of jit", "checkpoint", "scan"])
+def test_the_users_line_is_the_last(what):
+    error, _ = frames_of(FAILING[what], "remove_frames")
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    assert last.name == "bad_if" and "the line that a user should see" in last.line
+
+
+def test_off_keeps_all_frames_and_adds_no_note():
+    error, files = frames_of(FAILING["jit"], "off")
+    assert sum("minijax" in file and file != __file__ for file in files) > 3
+    assert not getattr(error, "__notes__", [])
+
+
+def test_tracebackhide_marks_frames():
+    error, files = frames_of(FAILING["jit"], "tracebackhide")
+    marks = [(f.f_code.co_filename == __file__, f.f_locals.get("__tracebackhide__", False))
+             for f, _ in traceback.walk_tb(error.__traceback__)]
+    assert len(files) > 5 and all(mine != marked for mine, marked in marks)
+
+
+def test_causes_and_contexts_are_shortened_too():
+    def handler(x):
+        try:
+            jnp.dot(jnp.ones(3), jnp.ones(4))
+        except TypeError:
+            raise RuntimeError("instead")
+    error, _ = frames_of(lambda: jax.jit(handler)(1.0), "remove_frames")
+    files = {f.filename for f in traceback.extract_tb(error.__context__.__traceback__)}
+    assert files == {__file__}
+
+
+def test_the_option_takes_jaxs_values():
+    for mode in ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"):
+        with traceback_filtering(mode), real_jax._src.config.traceback_filtering(mode):
+            pass
+    with pytest.raises(ValueError, match="must be one of"):
+        config.update("jax_traceback_filtering", "some")
+
+
+def test_errors_of_the_user_pass_unchanged():
+    class Mine(Exception):
+        pass
+    mine = Mine("x")
+
+    def f(x):
+        raise mine
+    with pytest.raises(Mine) as caught:
+        jax.jit(jax.grad(f))(1.0)
+    assert caught.value is mine
+
+
+def test_keyboard_interrupt_passes():
+    def f(x):
+        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        jax.jit(f)(1.0)
+
+
+def test_functions_are_found_under_the_names_of_users():
+    for function in (jnp.dot, jnp.where, lax.scan, jax.grad, jax.checkpoint, jax.nn.relu):
+        assert pickle.loads(pickle.dumps(function)) is function
+    assert jnp is jax.numpy and lax is jax.lax
+
+
+# --- Links ----------------------------------------------------------------------------------------
+
+def slug(heading):
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
+
+
+def sections():
+    nb = nbformat.read(ROOT / "notebooks" / "ref_errors.ipynb", as_version=4)
+    text = "\n".join(c.source for c in nb.cells if c.cell_type == "markdown")
+    return [slug(h) for h in re.findall(r"^#+ +(.*?)\s*$", text, re.M)]
+
+
+def links_in(path):
+    """The sections that calls of `see`, and of `_message`, name in a module."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("see", "_message"):
+            last = node.args[-1]
+            if isinstance(last, ast.Constant):
+                yield last.value
+
+
+def test_every_link_leads_to_a_section():
+    found = {link for path in (ROOT / "minijax").rglob("*.py") for link in links_in(path)}
+    assert len(found) >= 10
+    assert found <= set(sections()), found - set(sections())
+    assert len(sections()) == len(set(sections())), "two sections of one name: links are ambiguous"
+
+
+LINKED = {
+    "python-control-flow": (jax.errors.TracerBoolConversionError, FAILING["jit"]),
+    "concrete-values": (jax.errors.ConcretizationTypeError, lambda: jax.jit(float)(1.0)),
+    "integers-and-loops": (jax.errors.TracerIntegerConversionError,
+                           lambda: jax.jit(lambda n: sum(range(n)))(1)),
+    "numpy-functions": (jax.errors.TracerArrayConversionError, lambda: jax.jit(np.sin)(1.0)),
+    "shapes-of-values": (jax.errors.NonConcreteBooleanIndexError,
+                         lambda: jax.jit(lambda x: x[x > 0])(X)),
+    "static-arguments": (ValueError, FAILING["a static list"]),
+    "in-place-updates": (TypeError, FAILING["assignment"]),
+    "inputs-of-grad": (TypeError, FAILING["grad of an int"]),
+    "axes-of-vmap": (ValueError, lambda: jax.vmap(jnp.add)(jnp.ones(3), jnp.ones(4))),
+    "gradients-of-loops": (ValueError, lambda: jax.grad(lambda x: lax.while_loop(
+        lambda y: y > 1.0, lambda y: y / 2, x))(5.0)),
+}
+
+
+@pytest.mark.parametrize("section", LINKED)
+def test_errors_link_their_section(section):
+    kind, run = LINKED[section]
+    with pytest.raises(kind) as caught:
+        run()
+    assert f"See the book: ref_errors.html#{section}" in str(caught.value)
+
+
+def test_a_traced_assignment_links_its_section():
+    with pytest.raises(TypeError, match="#in-place-updates"):
+        jax.jit(write)(X)
+
+
+def test_a_leaked_tracer_names_function_and_line():
+    kept = []
+
+    def stores(x):
+        kept.append(x * 2)               # here it gets away
+        return x
+    jax.jit(stores)(1.0)
+    with pytest.raises(jax.errors.UnexpectedTracerError) as caught:
+        kept[0] + 1
+    place = re.search(r"test_errors_teach\.py:(\d+) \(stores\)", str(caught.value))
+    line = Path(__file__).read_text().splitlines()[int(place[1]) - 1]
+    assert "here it gets away" in line and "tracing stores" in str(caught.value)
+    assert "#leaked-tracers" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [n for n in dir(real_jax.errors) if n.endswith("Error")
+                                  and n not in ("JaxRuntimeError", "KeyReuseError")])
+def test_the_error_types_are_those_of_jax(name):
+    ours, theirs = getattr(jax.errors, name), getattr(real_jax.errors, name)
+    builtin = [c for c in theirs.__mro__ if c.__module__ == "builtins"]
+    assert all(issubclass(ours, c) for c in builtin)
+
+
+# --- Purity ---------------------------------------------------------------------------------------
+
+history, total, seen_by = [], 0, {}
+
+
+class Model:
+    def __init__(self):
+        self.steps = 0
+
+    def step(self, x):
+        self.steps += 1
+        return x
+
+    def pure(self, x):
+        return x * self.steps
+
+
+def appends(x):
+    history.append(1)
+    return x
+
+
+def counts(x):
+    global total
+    total += 1
+    return x
+
+
+def reads_what_it_counts(x):
+    global total
+    total += 1
+    return x * float(total)
+
+
+def caches(x, seen={}):
+    seen[len(seen)] = 1
+    return x
+
+
+def draws(x):
+    return x + np.random.normal()
+
+
+def shuffles(x):
+    return x * random.random()
+
+
+def leaks(x):
+    history.append(x)
+    return x
+
+
+def prints(x):
+    print("hello")
+    return x
+
+
+def calls_one_that_counts(x):
+    return jax.jit(counts)(x) * 2.0
+
+
+def enclosed():
+    calls = 0
+
+    def f(x):
+        nonlocal calls
+        calls += 1
+        return x
+    return f
+
+
+IMPURE = {
+    "a list": (appends, r"changes the global history: \[\] becomes \[1\]"),
+    "a global": (counts, r"changes the global total: \d+ becomes \d+"),
+    "two programs": (reads_what_it_counts, r"two programs; first .*1\.0.*, then .*2\.0"),
+    "a default": (caches, r"changes a default argument of caches"),
+    "numpy.random": (draws, r"draws from numpy\.random"),
+    "random": (shuffles, r"draws from Python's random"),
+    "a leak": (leaks, r"a traced value gets away: .*test_errors_teach\.py:\d+ \(<lambda>\)|gets away"),
+    "a print": (prints, r"prints while it is traced, and only then: 'hello"),
+    "inside another": (calls_one_that_counts, r"changes the global total"),
+    "a closure": (enclosed(), r"changes the variable calls around f: 0 becomes 1"),
+    "an attribute": (Model().step, r"changes the object that its method belongs to.*steps"),
+    "jitted": (jax.jit(appends), r"changes the global history"),
+}
+
+
+@pytest.mark.parametrize("kind", IMPURE)
+def test_every_kind_of_impurity_is_found(kind):
+    global total
+    history.clear()
+    total = 0
+    f, sentence = IMPURE[kind]
+    with pytest.raises(AssertionError, match=sentence) as caught:
+        check_pure(f, 1.0)
+    assert "is not pure" in str(caught.value) and "#side-effects" in str(caught.value)
+    history.clear()
+
+
+def test_random_states_are_put_back():
+    before = random.getstate(), np.random.get_state()[1].tolist()
+    impurities(draws, 1.0), impurities(shuffles, 1.0)
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before
+
+
+@pytest.mark.parametrize("f", [
+    jnp.sin, jax.jit(jax.grad(lambda x: jnp.sin(x) * len(history))), Model().pure,
+    lambda x: jnp.sum(jax.vmap(lambda y: y * x)(jnp.arange(3.0))),
+    lambda x: lax.scan(lambda c, _: (c * x, c), 1.0, None, length=3),
+    lambda x: (jax.debug.print("{}", x), x)[1],
+    lambda x: x + jnp.asarray(np.arange(3.0)),
+    lambda x: [x * i for i in sorted({3, 1, 2})],
+], ids=range(8))
+def test_pure_functions_pass(f):
+    check_pure(f, 1.0)
+
+
+def test_trees_and_keywords():
+    check_pure(lambda tree, *, scale: {"out": tree["a"][0] * scale}, {"a": [X]}, scale=2.0)
+
+
+def test_errors_of_the_function_go_through():
+    with pytest.raises(ZeroDivisionError):
+        check_pure(lambda x: 1 // 0, 1.0)
+    assert jax.core.get_current_trace() is jax.core.eval_trace
