@@ -2,8 +2,8 @@
 """Layer: loop IR. Home: ref_compiler. In JAX: the lowering rules in jax/_src/lax/control_flow.
 
 Lowering rules of the primitives that contain programs and run them more or less than once: scan,
-while and cond become the steps Loop, While and Branch, whose bodies are the lowered programs. Arrays
-that a scan goes through are read where they are, and results are stored where they stay.
+while and cond become the steps Loop, While and Branch, whose bodies are the lowered programs. A
+scan's arrays are read where they are, and its results stored where they stay.
 """
 
 from math import prod
@@ -134,8 +134,8 @@ def lower_while(ctx, *values, cond_nconsts, cond_jaxpr, body_nconsts, body_jaxpr
     return now
 
 
-# With a condition for each example of a batch, the loop goes on while any of them holds, and a turn is
-# a turn for those examples only. The axes of the condition are the first axes of every carry.
+# With a condition for each example of a batch, the loop goes on while any of them holds, and a turn
+# is a turn for those examples only. The axes of the condition are the first axes of every carry.
 
 def any_of(ctx, holds):
     if not holds.size:
@@ -182,8 +182,8 @@ def lower_cond(ctx, index, *values, branches, **params):
 
 # --- Products in loops ----------------------------------------------------------------------------
 
-# At the top of a program a product is a call of BLAS. In a loop it would take the loop out of machine
-# code, and small products don't need BLAS. This many multiplications are thought to be worth it.
+# At the top of a program a product is a call of BLAS. In a loop it would take the loop out of
+# machine code, and small products don't need BLAS. This many multiplications are thought to be worth it.
 MAX_PRODUCT = 2 ** 19
 
 
@@ -209,7 +209,7 @@ def lower_product(ctx, lhs, rhs, dimension_numbers):
 
 
 def add_up_rows(ctx, out, lhs, rhs, axes, free):
-    """out[m, :] += lhs[m, k] · rhs[k, :], some k at a time so that a result is stored less often."""
+    """out[m, :] += lhs[m, k] · rhs[k, :], some k at a time: then a result is stored less often."""
     *sums, last = axes.sums
     some = Axis(max(c for c in range(1, 9) if last.size % c == 0))
     rest = Axis(last.size // some.size)
@@ -251,7 +251,7 @@ class ProductAxes:
         return None
 
     def turned(self, ctx, lhs, rhs):
-        """The operands; if the sum runs along rows, one from outside of the loop is transposed there.
+        """The operands; if the sum runs along rows, one from outside the loop is transposed there.
 
         Then rows are added up, which needs no sum across the lanes of a vector.
         """

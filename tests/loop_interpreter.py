@@ -10,7 +10,8 @@ import numpy as np
 from minijax.compiler import runtime
 from minijax.compiler.render_python import op_text
 from minijax.loop_ir import (
-    Axis, AxisValue, Call, Const, Dynamic, InBounds, Load, Loop, Op, Reduce, Remainder, Store, identity,
+    Axis, AxisValue, Branch, Call, Const, Dynamic, InBounds, Load, Loop, Op, Reduce, Remainder, Store,
+    While, buffers_written, identity,
 )
 
 
@@ -26,8 +27,12 @@ def run_steps(steps, memory, turn):
     for step in steps:
         if isinstance(step, Call):
             run_call(step, memory)
-        elif isinstance(step, Loop):
+        elif isinstance(step, (Loop, While)):
             run_loop(step, memory, turn)
+        elif isinstance(step, Branch):
+            last = len(step.branches) - 1
+            chosen = step.branches[min(max(int(memory[step.index][0]), 0), last)]
+            run_steps(chosen.steps, memory, turn)
         else:
             run_nest(step, memory, turn)
 
@@ -42,16 +47,26 @@ def run_call(step, memory):
 
 
 def run_loop(step, memory, turn):
-    assert not step.carries, "the passes tested here make loops without carries"
-    inside = {b for s in step.body.steps for b in ([] if isinstance(s, Loop) else written(s))}
-    for t in range(step.axis.size):
-        for b in inside - set(step.body.outputs):
+    memory.update({now: memory[start].copy() for start, now, _ in step.carries})
+    own = {b for s in step.body.steps for b in buffers_written(s)} - set(step.body.outputs)
+    for inside in turns_of_loop(step, memory, turn):
+        for b in own:
             memory.pop(b, None)               # what a turn keeps to itself is gone in the next
-        run_steps(step.body.steps, memory, {**turn, step.axis: t})
+        run_steps(step.body.steps, memory, inside)
+        memory.update({now: memory[following].copy() for _, now, following in step.carries})
 
 
-def written(step):
-    return step.outputs if isinstance(step, Call) else [n.buffer for n in step.body if isinstance(n, Store)]
+def turns_of_loop(step, memory, turn):
+    """The values of axes in each turn."""
+    if isinstance(step, Loop):
+        for t in range(step.axis.size):
+            yield {**turn, step.axis: t}
+        return
+    flag, = step.condition.outputs
+    run_steps(step.condition.steps, memory, turn)
+    while memory[flag][0]:
+        yield turn
+        run_steps(step.condition.steps, memory, turn)
 
 
 def run_nest(nest, memory, turn):

@@ -1,4 +1,4 @@
-"""Loops and branches inside the compiler: the same results from every renderer as from evaluation."""
+"""Loops and branches inside the compiler: every renderer gives what evaluation gives."""
 
 import numpy as np
 import pytest

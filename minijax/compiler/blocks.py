@@ -121,7 +121,7 @@ def block_nest(node, loops, axis, inner, part, blocks, turns, first):
 
 
 # Rows of a block of columns, and rows that are combined before they go to memory.
-ROWS, AT_ONCE = 64, 8
+ROWS, AT_ONCE = 64, 4
 
 
 def summed_axis(nest):

@@ -107,7 +107,8 @@ def check_carries(step, written, where):
               f"{where}: the buffers of a carry differ")
         check_is_full(start, written, where)
         check(now is start or now not in written, f"{where}: writes a buffer a second time")
-        check(following is now or following not in nows, f"{where}: a carry made of another's memory")
+        check(following is now or following not in nows,
+              f"{where}: a carry made of another's memory")
         check(following in step.body.outputs, f"{where}: the body does not make the next carry")
 
 

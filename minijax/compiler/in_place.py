@@ -132,8 +132,8 @@ def rename_in_step(step, names):
 
 # --- Sums that grow -------------------------------------------------------------------------------
 
-# A turn that adds a product to a carry first fills an array with zeros, adds rows to it, and then adds
-# it to the carry. It can add the rows to a copy of the carry; and the copy is left out above.
+# A turn that adds a product to a carry first fills an array with zeros, adds rows to it, and then
+# adds it to the carry. It can add the rows to a copy of the carry; and the copy is left out above.
 
 def add_in_place(program):
     """In loops, begin a sum with what it will be added to."""

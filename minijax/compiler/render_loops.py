@@ -1,8 +1,8 @@
 # Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: compiler. Home: ref_compiler. In JAX: XLA's while and conditional thunks.
 
-Writes loops and branches of the loop IR as LLVM instructions. A whole loop, with all that is inside,
-is part of one function. Small carries lie on the stack, from where LLVM moves them into registers;
+Writes loops and branches of the loop IR as LLVM instructions. A whole loop, with all that is
+inside, is part of one function. Small carries lie on the stack, from where LLVM moves them into registers;
 the memory of large ones changes places after each turn.
 """
 

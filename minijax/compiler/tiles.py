@@ -1,8 +1,8 @@
 # Exported from notebooks/ref_compiler.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: compiler. Home: ref_compiler. In JAX: XLA has no counterpart; compilers call it interchange.
+"""Layer: compiler. Home: ref_compiler. In JAX: no counterpart (compilers call it interchange).
 
-A loop that runs until every example of a batch is done, as vmap of `while_loop` makes it, goes through
-whole arrays in each turn. If examples have nothing to do with one another, some of them can run to
+A loop that runs until every example of a batch is done, as vmap of `while_loop` makes it, goes
+through whole arrays in each turn. If examples have nothing to do with one another, some of them can run to
 their end before others begin: then carries fit into registers, and a tile of examples that are done
 does not wait for the slowest of all.
 """
@@ -135,5 +135,6 @@ class Tile:
         for node in nest.body:
             if isinstance(node, Store):
                 to = place if node.buffer.size != 1 else ZERO
-                builder.body.append(Store(self.own[node.buffer], to, new[node.value], None, node.eqn))
+                builder.body.append(
+                    Store(self.own[node.buffer], to, new[node.value], None, node.eqn))
         return Nest([axis] if nest.count() != 1 else [], builder.body)
