@@ -395,6 +395,24 @@ def test_a_long_chain_of_views_does_not_recurse():
     np.testing.assert_array_equal(exe(rand(3, 2))[0], eager(f, rand(3, 2))[0])
 
 
+def test_the_collector_is_paused_and_no_longer(monkeypatch):
+    during = []
+    run_passes = executable.run_passes
+    monkeypatch.setattr(executable, "run_passes",
+                        lambda closed: during.append(gc.isenabled()) or run_passes(closed))
+    compiled(lambda x: [bind("exp", x)], rand(3))
+    assert during == [False] and gc.isenabled()
+    with pytest.raises(ValueError, match="renderer must be one of"):
+        compiled(lambda x: [bind("exp", x)], rand(3), renderer="xla")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        compiled(lambda x: [bind("exp", x)], rand(3))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
 # --- The checker of the IR ---------------------------------------------------------------------
 
 def broken(change):

@@ -4,9 +4,11 @@
 Runs the passes, and turns their result into a function of NumPy arrays.
 """
 
+import gc
 import itertools
 import linecache
 import os
+import threading
 import weakref
 from functools import cached_property
 
@@ -31,8 +33,8 @@ from minijax.jaxpr import ClosedJaxpr
 
 __all__ = [
     "PASSES", "run_passes", "RENDERERS", "kernel_compiler", "with_globals", "load_source",
-    "load_rendered", "load_native", "jit_is_disabled", "Executable", "TEXTS", "constant_buffer",
-    "compile_jaxpr",
+    "load_rendered", "load_native", "jit_is_disabled", "Executable", "TEXTS", "CollectorPause",
+    "collector_pause", "constant_buffer", "compile_jaxpr",
 ]
 
 
@@ -53,7 +55,7 @@ def run_passes(closed):
 
 # --- Kernels --------------------------------------------------------------------------------------
 
-RENDERERS = ("llvm", "python", "plain")      # LLVM, Numba on the Python source, that source as it is
+RENDERERS = ("llvm", "python", "plain")   # LLVM, Numba on the Python source, that source as it is
 
 
 def kernel_compiler(rendered):
@@ -187,6 +189,32 @@ TEXTS = {
 TEXTS["assembly"] = TEXTS["asm"]
 
 
+class CollectorPause:
+    """While programs are compiled, Python does not look for garbage: almost all is still in use.
+
+    Looking takes a third of the time of a long program. Several threads may be compiling.
+    """
+
+    def __init__(self):
+        self.lock, self.count, self.was_enabled = threading.Lock(), 0, False
+
+    def __enter__(self):
+        with self.lock:
+            if self.count == 0:
+                self.was_enabled = gc.isenabled()
+                gc.disable()
+            self.count += 1
+
+    def __exit__(self, *error):
+        with self.lock:
+            self.count -= 1
+            if self.count == 0 and self.was_enabled:
+                gc.enable()
+
+
+collector_pause = CollectorPause()
+
+
 def constant_buffer(x):
     return runtime.as_buffer(x._value if type(x) is Array else np.asarray(x))
 
@@ -200,4 +228,5 @@ def compile_jaxpr(jaxpr, consts=(), compiled=True, renderer="llvm", donated=()):
     `donated` has the numbers of, which then have to be writable.
     """
     closed = jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, consts)
-    return Executable(closed, renderer if compiled else "plain", donated)
+    with collector_pause:
+        return Executable(closed, renderer if compiled else "plain", donated)

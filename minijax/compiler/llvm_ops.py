@@ -199,7 +199,7 @@ NOT_CONTIGUOUS = "not in row-major order"
 
 
 def data_of(builder, array, element_type):
-    """(address of the elements, whether they do not lie in row-major order) of an ndarray object."""
+    """(address of the elements, whether they do not lie in row-major order) of an array object."""
     data = field(builder, array, DATA_OFFSET, element_type.as_pointer())
     flags = field(builder, array, FLAGS_OFFSET, ir.IntType(32))
     wanted = ir.Constant(ir.IntType(32), CONTIGUOUS_AND_ALIGNED)

@@ -2,8 +2,8 @@
 """Layer: compiler. Home: ref_machine. In JAX: XLA's compiler and JIT for the CPU.
 
 From the text of an LLVM module to functions that Python can call: LLVM optimises the module and
-makes an object file of it, in memory; a linker puts the object where it can run. Numba does the same,
-with a compiler of Python in front of it.
+makes an object file of it, in memory; a linker puts the object where it can run. Numba does the
+same, with a compiler of Python in front of it.
 """
 
 import ctypes

@@ -36,7 +36,7 @@ __all__ = [
 
 # --- How much work a step is ----------------------------------------------------------------------
 
-# Below this many runs of a small body, making a loop fast takes LLVM longer than it ever saves.
+# Below this many runs of the body, making a loop fast takes LLVM longer than it ever saves.
 SHORT = 2048
 
 # A nest of so few turns is written turn by turn, without a loop, if that is not too long.
@@ -74,7 +74,8 @@ def is_long(step):
 
 def is_worth_speed(nest, around=1):
     """Whether LLVM should vectorise a nest, which loops around it run `around` times."""
-    return evaluations(nest) * around * max(1, weight(nest.body) // 4) >= SHORT
+    # for a large body both what it costs and what it saves are larger
+    return evaluations(nest) * around >= SHORT
 
 
 def work(step):
