@@ -122,7 +122,7 @@ def test_links_lead_somewhere(name):
 
 
 def test_readme_lists_the_chapters():
-    listed = re.findall(r"\(notebooks/(\w+)\.ipynb\)", (ROOT / "README.md").read_text())
+    listed = re.findall(r"\(notebooks/(\d\d_\w+)\.ipynb\)", (ROOT / "README.md").read_text())
     assert sorted(listed) == sorted(n for n in NOTEBOOKS if re.match(r"\d\d_", n))
 
 
