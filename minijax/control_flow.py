@@ -18,7 +18,7 @@ from minijax.array import as_array
 from minijax.avals import typeof
 from minijax.config import config, disable_jit
 from minijax.core import Tracer, concrete_or_error, get_axis_env, rules_epoch
-from minijax.errors import ConcretizationTypeError
+from minijax.errors import ConcretizationTypeError, see
 from minijax.flatten import FlatFunction, fun_name, positional_names
 from minijax.higher_order.cond import bind_cond, share_consts
 from minijax.higher_order.programs import (
@@ -248,12 +248,13 @@ def check_results_agree(name, label, traced, other_label, other):
         lines = tree_differences(f"the result of {label}", traced.result,
                                  f"that of {other_label}", other.result)
         raise TypeError(f"lax.{name}: the branches must return values of the same tree structure, "
-                        f"but {label} returns {traced.tree} and {other_label} {other.tree}:{lines}")
+                        f"but {label} returns {traced.tree} and {other_label} {other.tree}:{lines}\n"
+                        + see("types-of-carries-and-branches"))
     lines = type_differences(f"the result of {label}", traced.result,
                              f"that of {other_label}", other.jaxpr.out_avals)
     if lines:
         raise TypeError(f"lax.{name}: the branches must return values of the same types, but "
-                        f"they differ:{lines}")
+                        f"they differ:{lines}\n{see('types-of-carries-and-branches')}")
 
 
 def tree_differences(what, tree, other_what, other_tree):
@@ -304,11 +305,13 @@ def check_carry(name, body, tree_in, avals_in, tree_out, avals_out):
     if tree_in != tree_out:
         lines = tree_differences(what, carry, other, carry_out)
         raise TypeError(f"lax.{name}: the body must return a carry of the tree structure that it "
-                        f"gets, but it gets {tree_in} and returns {tree_out}:{lines}")
+                        f"gets, but it gets {tree_in} and returns {tree_out}:{lines}\n"
+                        + see("types-of-carries-and-branches"))
     if lines := type_differences(what, carry, other, tree_flatten(carry_out)[0]):
         raise TypeError(f"lax.{name}: the body must return a carry of the types that it gets, but "
                         f"they differ:{lines}\nGive the initial value the type that the body "
-                        "returns, or convert in the body with .astype")
+                        "returns, or convert in the body with .astype\n"
+                        + see("types-of-carries-and-branches"))
 
 
 def counts(body):

@@ -153,7 +153,3 @@ class ImpossibleRuleError(MissingRuleError, ValueError):
     The usual case is a gradient through `lax.while_loop`, or a `lax.fori_loop` whose number of turns
     is not known while tracing: use `lax.scan`, or `lax.fori_loop` with bounds that are Python numbers.
     """
-
-    def __init__(self, primitive, kind, impossible=None):
-        super().__init__(primitive, kind, impossible)
-        self.args = (f"{self.args[0]}\n{see('gradients-of-loops')}",)

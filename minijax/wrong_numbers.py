@@ -8,6 +8,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.config import debug_infs, debug_nans
+from minijax.errors import see
 
 __all__ = ["wrong_number", "refuse_wrong_numbers"]
 
@@ -28,4 +29,5 @@ def refuse_wrong_numbers(name, arrays):
     """FloatingPointError if `debug_nans` or `debug_infs` is on and an operation returned one."""
     found = wrong_number(arrays)
     if found:
-        raise FloatingPointError(f"invalid value ({found}) encountered in {name}")
+        raise FloatingPointError(f"invalid value ({found}) encountered in {name}\n"
+                                 + see("nan-behind-where"))

@@ -162,6 +162,11 @@ def test_every_link_leads_to_a_section():
     assert len(sections()) == len(set(sections())), "two sections of one name: links are ambiguous"
 
 
+def nan_under_debug_nans():
+    with jax.debug_nans(True):
+        jax.jit(jnp.log)(-1.0)
+
+
 LINKED = {
     "python-control-flow": (jax.errors.TracerBoolConversionError, FAILING["jit"]),
     "concrete-values": (jax.errors.ConcretizationTypeError, lambda: jax.jit(float)(1.0)),
@@ -174,6 +179,9 @@ LINKED = {
     "in-place-updates": (TypeError, FAILING["assignment"]),
     "inputs-of-grad": (TypeError, FAILING["grad of an int"]),
     "axes-of-vmap": (ValueError, lambda: jax.vmap(jnp.add)(jnp.ones(3), jnp.ones(4))),
+    "nan-behind-where": (FloatingPointError, nan_under_debug_nans),
+    "types-of-carries-and-branches": (TypeError, lambda: lax.scan(
+        lambda c, x: ((c[0], c[1] > 0), x), (0.0, np.float32(1)), X)),
     "gradients-of-loops": (ValueError, lambda: jax.grad(lambda x: lax.while_loop(
         lambda y: y > 1.0, lambda y: y / 2, x))(5.0)),
 }
@@ -185,6 +193,26 @@ def test_errors_link_their_section(section):
     with pytest.raises(kind) as caught:
         run()
     assert f"See the book: ref_errors.html#{section}" in str(caught.value)
+
+
+UNLIKE = {
+    "a structure of carries": lambda: lax.while_loop(
+        lambda c: c[0] < 3, lambda c: (c[0] + 1,), (0, 1.0)),
+    "a structure of branches": lambda: lax.cond(True, lambda: 1.0, lambda: {"a": 1.0}),
+    "types of branches": lambda: lax.switch(1, [lambda: 1.0, lambda: X]),
+}
+
+
+@pytest.mark.parametrize("what", UNLIKE)
+def test_unlike_carries_and_branches_link_their_section(what):
+    with pytest.raises(TypeError, match="#types-of-carries-and-branches"):
+        UNLIKE[what]()
+
+
+def test_what_is_no_loop_does_not_link_to_loops():
+    with pytest.raises(NotImplementedError, match="linear in no operand") as caught:
+        jax.linear_transpose(jnp.sin, 1.0)(1.0)
+    assert "See the book" not in str(caught.value)
 
 
 def test_a_traced_assignment_links_its_section():

@@ -10,6 +10,7 @@ import numpy as np
 from minijax.array import Array, as_array
 from minijax.avals import typeof
 from minijax.core import Primitive, set_current_trace
+from minijax.errors import see
 from minijax.higher_order.evaluate import run_equation, run_program, runs_compiled
 from minijax.higher_order.programs import (
     any_flag, batch_jaxpr, batch_jaxpr_to, instantiated, jvp_jaxpr, memo_by_jaxpr, merge,
@@ -84,7 +85,8 @@ while_p.effects_of = inner_effects
 while_p.def_impossible("transpose", (
     "reverse mode needs the values of every turn, and how many turns a while loop takes is not "
     "known before it runs. Use lax.scan, or lax.fori_loop with bounds that are Python numbers; for "
-    "a loop that runs until it converges, give the derivative of its result with custom_vjp"))
+    "a loop that runs until it converges, give the derivative of its result with custom_vjp\n"
+    + see("gradients-of-loops")))
 
 
 def bind_while(condition, cond_consts, body, body_consts, carries):
