@@ -37,7 +37,8 @@ __all__ = [
     "check_nan", "with_nan_check", "check_div", "with_index_check", "check_window",
     "check_dynamic_slice", "check_dynamic_update_slice", "check_gather", "check_scatter",
     "window_sizes", "Checked", "consts_of", "kinds_in", "with_slots_for", "error_from",
-    "check_call", "check_custom_call", "without_checks", "check_cond", "check_scan", "check_while",
+    "check_call", "check_custom_call", "without_checks", "without_inner_checks", "check_cond",
+    "check_scan", "check_while",
 ]
 
 
