@@ -110,4 +110,4 @@ def type_text(leaf_type):
 def static_text(static):
     positional, named = static
     return ", ".join([f"argument {i} = {value!r:.60}" for i, (_, value) in positional] +
-                     [f"{name} = {value!r:.60}" for name, (_, value) in named])
+                     [f"{name} = {value!r:.60}" for name, (_, value) in named]) or "none"

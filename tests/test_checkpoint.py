@@ -413,3 +413,17 @@ def test_every_equation_remembers_its_line():
     backward = program.eqns[-1].params["jaxpr"]
     inner = [e for e in backward.eqns if e.primitive.name == "jit"][0].params["jaxpr"]
     assert {e.source_info.code.co_name for e in inner.eqns} == {"f"}
+
+
+def test_effects_within_happen_once():
+    """JAX has them again when it computes again."""
+    seen = []
+
+    def f(x):
+        minijax.debug.callback(lambda v: seen.append(float(v)), x)
+        return minijax.numpy.sin(minijax.numpy.sin(x))
+    for wrap in (lambda g: g, minijax.jit):
+        seen.clear()
+        wrap(minijax.grad(minijax.checkpoint(f)))(1.0)
+        minijax.effects_barrier()
+        assert seen == [1.0]

@@ -210,6 +210,12 @@ def explained(caplog, run):
     return lines_of(caplog)
 
 
+def test_explanations_name_static_values_that_came_or_went(caplog):
+    f = minijax.jit(lambda x, n=2: x * n, static_argnames="n")
+    f(1.0)
+    assert "now n = 3 and before none" in explained(caplog, lambda: f(1.0, n=3))
+
+
 def test_explanations_name_what_changed(caplog):
     f = minijax.jit(lambda params, x, n: params["w"] * x, static_argnums=2)
     w = {"w": np.ones(3, F)}

@@ -183,3 +183,11 @@ def test_memory_analysis():
     assert stats.temp_size_in_bytes >= 40_000 and stats.alias_size_in_bytes == 0
     donated = minijax.jit(lambda x: x + 1, donate_argnums=0).lower(x).compile().memory_analysis()
     assert donated.alias_size_in_bytes == 40_000
+
+
+def test_one_array_may_be_given_for_two_donated_arguments():
+    f = minijax.jit(lambda x, y: (x * 2 + y, y + 1), donate_argnums=(0, 1))
+    x = minijax.numpy.arange(50_000.0)
+    a, b = f(x, x)
+    want = np.arange(50_000, dtype=np.float32)
+    assert x.is_deleted() and np.array_equal(a, want * 3) and np.array_equal(b, want + 1)

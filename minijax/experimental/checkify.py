@@ -37,7 +37,8 @@ __all__ = [
     "check_nan", "with_nan_check", "check_div", "with_index_check", "check_window",
     "check_dynamic_slice", "check_dynamic_update_slice", "check_gather", "check_scatter",
     "window_sizes", "Checked", "consts_of", "kinds_in", "with_slots_for", "error_from",
-    "check_call", "check_custom_call", "without_checks", "check_cond", "check_scan", "check_while",
+    "check_call", "check_custom_call", "without_checks", "without_inner_checks", "check_cond",
+    "check_scan", "check_while",
 ]
 
 
@@ -534,7 +535,7 @@ def error_from(error, leaves, *checked):
     return Error(after.slots, sites)
 
 
-@checks("jit", "checkpoint", "closed_call")
+@checks("jit", "remat2")
 def check_call(error, enabled, eqn, *values):
     """A call of a program becomes a call of the checked program."""
     name, inner = next(jaxprs_in_params(eqn.params))
@@ -544,6 +545,9 @@ def check_call(error, enabled, eqn, *values):
     inner = program if isinstance(inner, Jaxpr) else ClosedJaxpr(program)
     params = {**eqn.params, name: inner}
     params.update({k: () for k in params if k == "donated_invars"})
+    if isinstance(params.get("prevent_cse"), tuple):            # a flag for each argument
+        new = len(consts) + len(args) - len(values)
+        params["prevent_cse"] = (True,) * new + params["prevent_cse"]
     return checked.result(eqn.primitive.bind(*consts, *args, **params))
 
 
@@ -556,11 +560,22 @@ def check_custom_call(error, enabled, eqn, *values):
     return error, apply(quiet, values)
 
 
-def without_checks(closed):
-    jaxpr = closed.jaxpr
-    eqns = [eqn for eqn in jaxpr.eqns if eqn.primitive is not check_p]
-    return ClosedJaxpr(jaxpr.replace(eqns=eqns, effects=frozenset().union(
-        *[eqn.effects for eqn in eqns])), closed.consts)
+def without_checks(program):
+    """The program with no check in it, nor in the programs that it contains."""
+    jaxpr = open_jaxpr(program)
+    eqns = [without_inner_checks(eqn) for eqn in jaxpr.eqns if eqn.primitive is not check_p]
+    jaxpr = jaxpr.replace(eqns=eqns, effects=frozenset().union(*[eqn.effects for eqn in eqns]))
+    return ClosedJaxpr(jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else jaxpr
+
+
+def without_inner_checks(eqn):
+    inner = {name: eqn.params[name] for name, _ in jaxprs_in_params(eqn.params)}
+    if not inner:
+        return eqn
+    params = eqn.params | {
+        name: without_checks(value) if isinstance(value, (Jaxpr, ClosedJaxpr))
+        else tuple([without_checks(branch) for branch in value]) for name, value in inner.items()}
+    return eqn.replace(params=params, effects=eqn.primitive.effects_of(params))
 
 
 @checks("cond")

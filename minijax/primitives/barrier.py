@@ -6,7 +6,7 @@ results counts as different from the same thing computed from its operands, and 
 """
 
 from minijax.core import Primitive
-from minijax.loop_ir import lower_call
+from minijax.loop_ir import library_step
 from minijax.rules import is_undefined_primal, is_zero
 from minijax.tree_util import tree_flatten, tree_unflatten
 
@@ -41,4 +41,9 @@ optimization_barrier_p.def_impl(lambda *xs: list(xs))
 optimization_barrier_p.def_abstract_eval(lambda *avals: list(avals))
 optimization_barrier_p.def_batch(
     lambda axis, vals, dims: (optimization_barrier_p.bind(*vals), list(dims)))
-lower_call(optimization_barrier_p)          # a step between kernels, on the same memory
+
+@optimization_barrier_p.def_lowering
+def _barrier_lowering(ctx, *values):
+    # Between kernels, a step on the same memory. In the body of a loop, nothing: the passes that
+    # look for what is computed twice are done by then, and a step would take each turn to Python.
+    return library_step(ctx, *values) if ctx.outer is None else list(values)
