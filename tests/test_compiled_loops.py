@@ -376,3 +376,29 @@ def test_the_place_of_the_first_nan():
     check_all(f, jnp.asarray(x))
     check_all(lambda x: lax.fori_loop(0, 2, lambda i, c: jnp.argmax(x[:, :1] + c[:, None], 1),
                                       jnp.zeros(3, int)), jnp.asarray(x))
+
+
+# --- Nothing takes a turn to Python ---------------------------------------------------------------
+
+STAYS = {
+    "a barrier": lambda c, z: lax.optimization_barrier(c) + z,
+    "a checkpoint": lambda c, z: minijax.checkpoint(jnp.sin)(c) + z,
+    "an element that is set": lambda c, z: c.at[1].set(z[0]),
+    "an element that is added to": lambda c, z: c.at[(3 * z[0]).astype(int)].add(z[1]),
+    "an element outside": lambda c, z: c.at[7].multiply(z[0]) * c.at[-9].min(z[1]),
+}
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_bodies_that_stay_in_machine_code(name):
+    f = lambda c, zs: lax.scan(lambda c, z: (STAYS[name](c, z), c), c, zs)
+    zs = jnp.linspace(-0.3, 0.9, 24).reshape(6, 4)
+    slope = minijax.grad(lambda *args: sum(x.sum() for x in f(*args)), argnums=(0, 1))
+    for g in (f, slope):
+        compiled = minijax.jit(g).lower(zs[0], zs).compile()
+        loops = [s for s in compiled.executable.program.steps if isinstance(s, Loop)]
+        assert loops and not any(map(has_calls, loops))
+        with minijax.disable_jit():
+            wanted = g(zs[0], zs)
+        for a, b in zip(compiled(zs[0], zs), wanted):
+            np.testing.assert_allclose(a, b, rtol=2e-6)

@@ -21,7 +21,8 @@ from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive
 from minijax.loop_ir import (
     Axis, Buffer, Const, Load, Store, ZERO, axis_index, body_of, dynamic_index, elementwise_step,
-    flat_index, guard_of, guarded, library_step, lower_call, read, row_major, store_part, view_step,
+    flat_index, guard_of, guarded, identity, library_step, lower_call, read, row_major, store_part,
+    view_step,
 )
 from minijax.primitives.elementwise import (
     add, convert_element_type, div, eq, lt, mul, neg, rem, select_n,
@@ -43,14 +44,14 @@ __all__ = [
     "batch_axes_first", "gather_p", "gather", "default_fill_value", "gather_impl", "window_axes",
     "gather_abstract_eval", "zero_fill", "gather_transpose", "gather_batch", "gather_lowering",
     "add_batch_axis", "bind_scatter", "scatter_impl", "update_sizes", "scatter_abstract_eval",
-    "scatter_batch", "def_scatter", "gather_as_scattered", "scatter_add_p", "scatter_add",
-    "scatter_sub_p", "scatter_sub", "scatter_p", "scatter", "scatter_jvp",
-    "scatter_tangent_of_winners", "update_numbers", "batch_layout", "scatter_transpose_operand",
-    "scatter_transpose_updates", "check_unique", "scatter_mul_p", "scatter_mul",
-    "scatter_mul_jvp_updates", "scatter_mul_transpose_updates", "scatter_extremal_jvp",
-    "scatter_min_p", "scatter_min", "scatter_max_p", "scatter_max", "dynamic_slice_p",
-    "dynamic_slice", "dynamic_starts", "dynamic_start", "clamped_slices", "check_starts",
-    "dynamic_slice_abstract_eval", "dynamic_slice_jvp", "dynamic_slice_transpose",
+    "scatter_batch", "def_scatter", "lower_scatter", "scattered_place", "unchanging",
+    "gather_as_scattered", "scatter_add_p", "scatter_add", "scatter_sub_p", "scatter_sub",
+    "scatter_p", "scatter", "scatter_jvp", "scatter_tangent_of_winners", "update_numbers",
+    "batch_layout", "scatter_transpose_operand", "scatter_transpose_updates", "check_unique",
+    "scatter_mul_p", "scatter_mul", "scatter_mul_jvp_updates", "scatter_mul_transpose_updates",
+    "scatter_extremal_jvp", "scatter_min_p", "scatter_min", "scatter_max_p", "scatter_max",
+    "dynamic_slice_p", "dynamic_slice", "dynamic_starts", "dynamic_start", "clamped_slices",
+    "check_starts", "dynamic_slice_abstract_eval", "dynamic_slice_jvp", "dynamic_slice_transpose",
     "dynamic_slice_batch", "dynamic_slice_lowering", "dynamic_begins", "whole_start", "join_starts",
     "dynamic_update_slice_p", "dynamic_update_slice", "dynamic_update_slice_impl",
     "dynamic_update_slice_abstract_eval", "dynamic_update_slice_transpose",
@@ -460,6 +461,51 @@ def def_scatter(primitive, combine):
     primitive.def_batch(partial(scatter_batch, primitive))
 
 
+def lower_scatter(primitive, combine):
+    """A copy of the operand, then a loop over the updates; those outside change nothing."""
+    def lowering(ctx, x, indices, updates, *, dimension_numbers, mode, **params):
+        if (not ctx.is_native() or not isinstance(x, Buffer) or not isinstance(indices, Buffer)
+                or not x.size or x.dtype == bool):
+            return library_step(ctx, x, indices, updates, dimension_numbers=dimension_numbers,
+                                mode=mode, **params)
+        out = elementwise_step(ctx, lambda x: x, x)
+        axes = [Axis(n) for n in ctx.avals_in[2].shape]
+        place, guard = scattered_place(x, indices, axes, dimension_numbers)
+        value = read(updates, row_major(axes))
+        if mode is not GatherScatterMode.CLIP:
+            value = guarded(value, guard_of(guard), unchanging(combine, out, place))
+        ctx.nest(axes, body_of([Store(out, place, value, combine)]))
+        return out
+    primitive.def_lowering(lowering)
+
+
+def scattered_place(x, indices, axes, numbers):
+    """Where each update goes, moved inside; and the guard that holds where it need not be moved."""
+    window_dims, _, index_map, batching, indices_batching = numbers
+    sizes = update_sizes(x.shape, [a.size for a in axes], numbers)
+    batch = [axis_index(a) for d, a in enumerate(axes) if d not in window_dims]
+    place, guard = [ZERO] * len(x.shape), []
+    for d, window in zip(window_axes(len(x.shape), numbers), window_dims):
+        place[d] = axis_index(axes[window])
+    for d, k in zip(batching, indices_batching):
+        place[d] = batch[k]
+    for k, d in enumerate(index_map):
+        start = read(indices, flat_index([*batch, ZERO + k], indices.shape))
+        last = x.shape[d] - sizes[d]
+        place[d] = place[d] + dynamic_index(start, 0, last)
+        guard.append((dynamic_index(start, -1, last + 1), last + 1))    # one step outside will do
+    return flat_index(place, x.shape), guard
+
+
+def unchanging(combine, out, place):
+    """The update that leaves an element as it is."""
+    if combine == "replace":
+        return Load(out, place)
+    if combine == "add" and out.dtype.kind == "f":
+        return Const(-0.0, out.dtype)           # 0 would turn -0 into 0
+    return identity(combine, out.dtype)
+
+
 def gather_as_scattered(x, indices, updates, *, dimension_numbers, mode, unique_indices,
                         indices_are_sorted):
     """Read from `x` where `updates` would be written; 0 where they would be dropped."""
@@ -486,7 +532,7 @@ deflinear_jointly(scatter_add_p, lambda i: i != 1)
 def_transpose_per_operand(
     scatter_add_p, lambda ct, x, indices, updates, **params: ct, None,
     lambda ct, x, indices, updates, **params: gather_as_scattered(ct, indices, updates, **params))
-lower_call(scatter_add_p)
+lower_scatter(scatter_add_p, "add")
 
 
 # --- scatter_sub ----------------------------------------------------------------------------------
@@ -579,7 +625,7 @@ def check_unique(what, params):
 
 
 def_transpose_per_operand(scatter_p, scatter_transpose_operand, None, scatter_transpose_updates)
-lower_call(scatter_p)
+lower_scatter(scatter_p, "replace")
 
 
 # --- scatter_mul ----------------------------------------------------------------------------------
@@ -614,7 +660,7 @@ def scatter_mul_transpose_updates(ct, x, indices, updates, **params):
 def_transpose_per_operand(scatter_mul_p, lambda ct, x, indices, updates, **params:
                           scatter_mul_p.bind(ct, indices, updates, **params),
                           None, scatter_mul_transpose_updates)
-lower_call(scatter_mul_p)
+lower_scatter(scatter_mul_p, "mul")
 
 
 # --- scatter_min, scatter_max ---------------------------------------------------------------------
@@ -649,7 +695,7 @@ def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices
 def_scatter(scatter_min_p, np.minimum.at)
 scatter_min_p.def_jvp(partial(scatter_extremal_jvp, scatter_min_p))
 scatter_min_p.def_impossible("transpose", "it is linear in no operand")
-lower_call(scatter_min_p)
+lower_scatter(scatter_min_p, "min")
 
 
 scatter_max_p = Primitive("scatter-max")
@@ -665,7 +711,7 @@ def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices
 def_scatter(scatter_max_p, np.maximum.at)
 scatter_max_p.def_jvp(partial(scatter_extremal_jvp, scatter_max_p))
 scatter_max_p.def_impossible("transpose", "it is linear in no operand")
-lower_call(scatter_max_p)
+lower_scatter(scatter_max_p, "max")
 
 
 # --- dynamic_slice --------------------------------------------------------------------------------
