@@ -21,9 +21,6 @@ def jax_like(name, module):
         lax=module.lax, block=module.block_until_ready, forget=module.clear_caches)
 
 
-# A first call is to be compiled, not found on disk. (JAX keeps nothing on disk unless told to.)
-minijax.config.update("jax_enable_compilation_cache", False)
-
 MINIJAX = jax_like("minijax", minijax)
 JAX = jax_like("jax", jax)
 
