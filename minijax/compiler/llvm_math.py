@@ -12,10 +12,51 @@ from llvmlite import ir
 
 from minijax.compiler import vector_math
 
-__all__ = ["LlvmValue", "LlvmMath", "constant_array", "emit_vector"]
+__all__ = [
+    "element_of", "like", "VectorConstant", "number_of", "intrinsic", "type_name", "LlvmValue",
+    "LlvmMath", "constant_array", "emit_vector",
+]
 
 
 # --- Numbers in registers -------------------------------------------------------------------------
+
+def element_of(kind):
+    """The type of a vector's lanes; other types are their own."""
+    return kind.element if isinstance(kind, ir.VectorType) else kind
+
+
+def like(kind, element):
+    """The type of as many lanes as `kind` has, of the type `element`."""
+    return ir.VectorType(element, kind.count) if isinstance(kind, ir.VectorType) else element
+
+
+class VectorConstant(ir.FormattedConstant):
+    """A vector that LLVM has a word for; llvmlite would write down each lane."""
+
+    def __init__(self, kind, text):
+        self.type, self.constant = kind, text
+
+
+def number_of(kind, number):
+    """A constant, which all lanes of a vector share."""
+    if not isinstance(kind, ir.VectorType):
+        return ir.Constant(kind, number)
+    one = ir.Constant(kind.element, number)
+    return VectorConstant(kind, f"splat ({one.type} {one.get_reference()})")
+
+
+def intrinsic(builder, name, overloads, result, operands):
+    """One of LLVM's own functions, whose full name has the types that it is meant for."""
+    full = ".".join([name, *map(type_name, overloads)])
+    known = builder.module.globals.get(full)
+    return known or ir.Function(builder.module, ir.FunctionType(result, operands), full)
+
+
+def type_name(kind):
+    element = element_of(kind)
+    lanes = f"v{kind.count}" if isinstance(kind, ir.VectorType) else ""
+    return lanes + ("p0" if element.is_pointer else element.intrinsic_name)
+
 
 class LlvmValue:
     """A float, an integer or a bit in a register, with the operators that `vector_math` uses."""
@@ -24,7 +65,7 @@ class LlvmValue:
 
     def __init__(self, builder, value):
         self.builder, self.value = builder, value
-        self.is_float = not isinstance(value.type, ir.IntType)
+        self.is_float = not isinstance(element_of(value.type), ir.IntType)
 
     def _apply(self, name, other):
         return LlvmValue(self.builder, getattr(self.builder, name)(self.value, other.value))
@@ -60,7 +101,7 @@ class LlvmValue:
         return self._shift("shl", count)
 
     def _shift(self, name, count):
-        return self._apply(name, LlvmValue(self.builder, ir.Constant(self.value.type, count)))
+        return self._apply(name, LlvmValue(self.builder, number_of(self.value.type, count)))
 
     def __lt__(self, other):
         return self._compare("<", other)
@@ -81,20 +122,20 @@ class LlvmValue:
 class LlvmMath:
     """What `vector_math` calls an `m`: writes instructions where a builder stands."""
 
-    def __init__(self, builder, format):
+    def __init__(self, builder, format, kind):
         self.builder, self.format = builder, format
-        self.float = ir.FloatType() if format.dtype == np.float32 else ir.DoubleType()
-        self.int = ir.IntType(8 * format.dtype.itemsize)
+        self.float = like(kind, ir.FloatType() if format.dtype == np.float32 else ir.DoubleType())
+        self.int = like(kind, ir.IntType(8 * format.dtype.itemsize))
 
     def value(self, value):
         return LlvmValue(self.builder, value)
 
     def const(self, number):
         # llvmlite writes float constants exactly only if they are floats of that format
-        return self.value(ir.Constant(self.float, float(self.format.dtype.type(number))))
+        return self.value(number_of(self.float, float(self.format.dtype.type(number))))
 
     def integer(self, number):
-        return self.value(ir.Constant(self.int, number))
+        return self.value(number_of(self.int, number))
 
     def bits(self, x):
         return self.value(self.builder.bitcast(x.value, self.int))
@@ -135,8 +176,8 @@ class LlvmMath:
 
     def call(self, name, *operands):
         """An LLVM intrinsic, of which there is one for each type of float."""
-        signature = ir.FunctionType(self.float, [self.float] * len(operands))
-        function = self.builder.module.declare_intrinsic(name, (self.float,), signature)
+        kinds = (self.float,) * len(operands)
+        function = intrinsic(self.builder, name, (self.float,), self.float, kinds)
         return self.value(self.builder.call(function, [x.value for x in operands]))
 
 
@@ -154,9 +195,11 @@ def constant_array(module, table):
 
 def emit_vector(builder, name, *values):
     """The instructions of a function of FUNCTIONS, of LLVM floats or doubles."""
-    is_double = isinstance(values[0].type, ir.DoubleType)
-    m = LlvmMath(builder, vector_math.format_for(name, np.float64 if is_double else np.float32))
-    is_wider = values[0].type != m.float
+    kind = values[0].type
+    is_double = isinstance(element_of(kind), ir.DoubleType)
+    format = vector_math.format_for(name, np.float64 if is_double else np.float32)
+    m = LlvmMath(builder, format, kind)
+    is_wider = kind != m.float
     wide = [builder.fpext(v, m.float) for v in values] if is_wider else values
     out = vector_math.FUNCTIONS[name](m, *map(m.value, wide)).value
-    return builder.fptrunc(out, values[0].type) if is_wider else out
+    return builder.fptrunc(out, kind) if is_wider else out

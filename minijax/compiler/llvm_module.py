@@ -29,6 +29,7 @@ class ModuleWriter:
     def __init__(self, plan, part_texts):
         self.plan, self.module = plan, ir.Module("minijax")
         self.functions, texts = {}, iter(part_texts)
+        self.is_left = False      # whether there are loops that LLVM should make fast
         for entry in plan.entries:
             parts = [self.part(part, next(texts)) for part in entry.parts]
             EntryWriter(plan, self.module, entry).write(parts)
@@ -61,6 +62,7 @@ class ModuleWriter:
         writer.axes.update((axis, load(builder, b.dtype, memory[b], int64(0)))
                            for axis, b in part.turns.items())
         writer.write(part.steps)
+        self.is_left |= writer.is_left
         builder.ret_void()
         return function
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 from llvmlite import ir
 
-from minijax.compiler.llvm_math import emit_vector
+from minijax.compiler.llvm_math import element_of, emit_vector, intrinsic, like, number_of
 from minijax.compiler.vector_math import FUNCTIONS
 
 __all__ = [
@@ -58,8 +58,8 @@ def typed_constant(value, dtype):
 
 
 def constant(value, number):
-    """A number of the type of an LLVM value."""
-    return ir.Constant(value.type, number)
+    """A number of the type of an LLVM value, in each lane of a vector."""
+    return number_of(value.type, number)
 
 
 def is_float(dtype):
@@ -71,7 +71,7 @@ def is_signed(dtype):
 
 
 def bits(value):
-    return value.type.width
+    return element_of(value.type).width
 
 
 # --- Memory ---------------------------------------------------------------------------------------
@@ -221,11 +221,11 @@ def convert(builder, value, source, target):
         return to_bool(builder, source, value)
     if is_float(source):
         return convert_float(builder, value, source, target)
-    kind = llvm_type(target)
+    kind = like(value.type, llvm_type(target))
     if is_float(target):
         return (builder.sitofp if is_signed(source) else builder.uitofp)(value, kind)
-    if kind.width <= value.type.width:
-        return builder.trunc(value, kind) if kind.width < value.type.width else value
+    if bits(value) >= element_of(kind).width:
+        return builder.trunc(value, kind) if bits(value) > element_of(kind).width else value
     return (builder.sext if is_signed(source) else builder.zext)(value, kind)
 
 
@@ -233,15 +233,15 @@ def convert_float(builder, value, source, target):
     if not is_float(target):
         return float_to_integer(builder, value, target)
     is_wider = target.itemsize > source.itemsize
-    return (builder.fpext if is_wider else builder.fptrunc)(value, llvm_type(target))
+    return (builder.fpext if is_wider else builder.fptrunc)(
+        value, like(value.type, llvm_type(target)))
 
 
 def float_to_integer(builder, value, target):
     """Round towards zero; saturate; NaN gives 0. LLVM has an instruction for just that."""
-    out = llvm_type(target)
+    out = like(value.type, llvm_type(target))
     kind = "fptosi" if is_signed(target) else "fptoui"
-    function = builder.module.declare_intrinsic(
-        f"llvm.{kind}.sat", (out, value.type), ir.FunctionType(out, [value.type]))
+    function = intrinsic(builder, f"llvm.{kind}.sat", (out, value.type), out, (value.type,))
     return builder.call(function, [value])
 
 
@@ -252,7 +252,7 @@ def to_bool(builder, dtype, x):
 
 
 def bitcast(builder, value, target):
-    return builder.bitcast(value, llvm_type(target))
+    return builder.bitcast(value, like(value.type, llvm_type(target)))
 
 
 def clamp_index(builder, dtype, x, low, high):
@@ -440,8 +440,7 @@ def popcount(builder, dtype, x):
 
 @define("clz")
 def clz(builder, dtype, x):
-    function = builder.module.declare_intrinsic(
-        "llvm.ctlz", (x.type,), ir.FunctionType(x.type, [x.type, BIT]))
+    function = intrinsic(builder, "llvm.ctlz", (x.type,), x.type, (x.type, BIT))
     return builder.call(function, [x, ir.Constant(BIT, 0)])
 
 
@@ -450,7 +449,7 @@ def clz(builder, dtype, x):
 def call(builder, name, *values):
     """A call of an LLVM intrinsic that is overloaded on its operands' one type."""
     t = values[0].type
-    function = builder.module.declare_intrinsic(name, (t,), ir.FunctionType(t, [t] * len(values)))
+    function = intrinsic(builder, name, (t,), t, (t,) * len(values))
     return builder.call(function, values)
 
 

@@ -8,11 +8,11 @@ import threading
 from weakref import WeakValueDictionary
 
 from minijax.compiler import disk_cache
-from minijax.compiler.plan import PartText, is_long, program_text
+from minijax.compiler.plan import PartText, program_text
 from minijax.loop_ir import Call
 
 __all__ = [
-    "native_functions", "part_texts", "from_disk", "compile_plan", "may_be_saved", "effort",
+    "native_functions", "part_texts", "from_disk", "compile_plan", "may_be_saved", "module_text",
     "llvm_text", "assembly_text",
 ]
 
@@ -55,9 +55,9 @@ def from_disk(plan, key):
 
 
 def compile_plan(plan, parts, key, source):
-    from minijax.compiler import llvm_module, machine
-    text = str(llvm_module.ModuleWriter(plan, parts).module)
-    image = machine.compile_text(text, effort(plan))
+    from minijax.compiler import machine
+    text, effort = module_text(plan, parts)
+    image = machine.compile_text(text, effort)
     if may_be_saved(plan):
         disk_cache.save(key, image, source)
     return machine.MachineCode(image, [entry.name for entry in plan.entries])
@@ -69,23 +69,24 @@ def may_be_saved(plan):
                for items in plan.sequences.values() for item in items)
 
 
-def effort(plan):
-    """2, as in `clang -O2`, if there are loops worth making fast, else 1.
+def module_text(plan, parts):
+    """(the LLVM module of a plan, what it is worth: 2, as in `clang -O2`, if there are loops that
 
-    LLVM takes up to five times longer for 3 and finds nothing more in such loops.
+    LLVM should make fast, else 1, for which it takes a part of the time).
     """
-    return 2 if any(is_long(step) for part in plan.parts for step in part.steps) else 1
+    from minijax.compiler import llvm_module
+    writer = llvm_module.ModuleWriter(plan, parts)
+    return str(writer.module), 2 if writer.is_left else 1
 
 
 # --- To look at -----------------------------------------------------------------------------------
 
 def llvm_text(plan):
     """The LLVM module of a plan before LLVM's own passes."""
-    from minijax.compiler import llvm_module
-    return str(llvm_module.ModuleWriter(plan, part_texts(plan)).module)
+    return module_text(plan, part_texts(plan))[0]
 
 
 def assembly_text(plan):
     """The instructions of the CPU."""
     from minijax.compiler import machine
-    return machine.assembly(llvm_text(plan), effort(plan))
+    return machine.assembly(*module_text(plan, part_texts(plan)))

@@ -25,12 +25,12 @@ from minijax.loop_ir import (
 )
 
 __all__ = [
-    "SHORT", "MAX_TURNS", "MAX_UNROLLED", "QUICK", "evaluations", "weight", "is_tiny", "is_long",
-    "is_worth_speed", "work", "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory",
-    "sequences_of", "count_entries", "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES",
-    "pieces_of", "outermost", "turns_are_apart", "steps_inside", "SMALL", "MAX_STACK", "Plan",
-    "arrays_of", "arrays_in", "bytes_of", "in_lines", "NativeMainWriter", "PartText",
-    "program_text", "WORTH_RELEASING",
+    "SHORT", "MAX_TURNS", "MAX_UNROLLED", "QUICK", "evaluations", "weight", "is_tiny",
+    "is_short_reduction", "is_long", "is_worth_speed", "work", "MAX_WEIGHT", "Part", "Entry",
+    "used_buffers", "buffers_in_memory", "sequences_of", "count_entries", "calls_and_parts",
+    "WORTH_SHARING", "PIECE", "MAX_PIECES", "pieces_of", "outermost", "turns_are_apart",
+    "steps_inside", "SMALL", "MAX_STACK", "Plan", "arrays_of", "arrays_in", "bytes_of", "in_lines",
+    "NativeMainWriter", "PartText", "program_text", "WORTH_RELEASING",
 ]
 
 
@@ -65,6 +65,12 @@ def is_tiny(step):
         return False
     turns = evaluations(step)
     return turns == 1 or turns <= MAX_TURNS and turns * weight(step.body) <= MAX_UNROLLED
+
+
+def is_short_reduction(node):
+    """Whether a reduction is written turn by turn."""
+    turns = prod([a.size for a in node.axes])
+    return node.lanes == 1 and turns <= MAX_TURNS and turns * weight(node.body) <= MAX_UNROLLED
 
 
 def is_long(step):

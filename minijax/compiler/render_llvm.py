@@ -4,25 +4,28 @@
 Writes steps of the loop IR as LLVM instructions. What they compute is what `render_python` prints.
 """
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import product
-from math import prod
 
 import numpy as np
 from llvmlite import ir
 
 from minijax.compiler import llvm_ops
 from minijax.compiler.llvm_ops import (
-    WIDE, convert, counted_loop, emit_op, emitters, entry_alloca, fill_lanes, fold_lanes, int64,
-    load_where, memory_type, typed_constant,
+    WIDE, constant, convert, counted_loop, emit_op, emitters, entry_alloca, fill_lanes, fold_lanes,
+    int64, load_where, memory_type, typed_constant,
 )
-from minijax.compiler.plan import MAX_TURNS, MAX_UNROLLED, is_tiny, is_worth_speed, weight
+from minijax.compiler.plan import is_short_reduction, is_tiny, is_worth_speed
+from minijax.compiler.vectors import (
+    Lanes, VECTOR_LANES, first_lanes, fold_vector, is_in_vectors, matched, splat, stride_of,
+    turns_of_lanes, vector_axis, vector_load, vector_store,
+)
 from minijax.loop_ir import (
     Axis, AxisValue, Const, Dynamic, InBounds, Nest, Op, Reduce, Remainder, Store, buffers_written,
     identity,
 )
 
-__all__ = ["plain_loop", "StepWriter", "is_short_reduction", "as_int64", "as_bit", "STEP_WRITERS"]
+__all__ = ["plain_loop", "StepWriter", "is_in_one_vector", "as_int64", "as_bit", "STEP_WRITERS"]
 
 
 # --- Steps ----------------------------------------------------------------------------------------
@@ -50,6 +53,8 @@ class StepWriter:
         self.registers = {}       # buffer -> {place: the number that is there}
         self.axes, self.values = {}, {}
         self.in_loop = self.is_short = False
+        self.lanes = None         # the loop whose turns vectors stand for
+        self.is_left = False      # whether there are loops that LLVM should make fast
         self.around = 1           # how often the loops around a step run it
         self.ranges = {}          # axis -> (begin, end): the turns to do, if not all
 
@@ -72,8 +77,15 @@ class StepWriter:
             self.turn_by_turn(nest.axes, lambda: self.body(nest.body))
             return
         self.is_short = not is_worth_speed(nest, self.around)
-        with self.inside_loop(buffers_written(nest)), self.loops(nest.axes):
-            self.body(nest.body)
+        axis = vector_axis(nest)
+        with self.inside_loop(buffers_written(nest)):
+            if axis is None:
+                self.is_left |= not self.is_short and not any(map(is_in_one_vector, nest.body))
+                with self.loops(nest.axes):
+                    self.body(nest.body)
+            else:
+                with self.loops(nest.axes[:-1]):
+                    self.in_vectors(axis, VECTOR_LANES, lambda: self.body(nest.body))
 
     def turn_by_turn(self, axes, write):
         for turn in product(*(range(a.size) for a in axes)):
@@ -100,8 +112,36 @@ class StepWriter:
     def loop(self, count):
         with counted_loop(self.builder, count) as (turn, marks):
             yield turn
-            if self.is_short:
+            if self.is_short or self.lanes:
                 marks.append(plain_loop(self.builder.module))
+
+    def in_vectors(self, axis, width, write):
+        """The turns of a loop, `width` at once; those that are left over are masked."""
+        builder, is_cut = self.builder, axis in self.ranges
+        begin, end = self.ranges.get(axis, (0, axis.size))
+        count = builder.sub(end, begin) if is_cut else axis.size
+        whole = builder.udiv(count, int64(width)) if is_cut else int64(count // width)
+        # ranges begin and end at whole vectors, except at the end of the loop
+        with self.if_any(whole):
+            self.lanes = Lanes(axis, width)
+            with self.loop(whole) as piece:
+                turn = builder.mul(piece, int64(width))
+                self.axes[axis] = builder.add(begin, turn) if is_cut else turn
+                write()
+        if axis.size % width:
+            rest = builder.urem(count, int64(width)) if is_cut else count % width
+            with self.if_any(as_int64(rest)):
+                self.lanes = Lanes(axis, width, first_lanes(builder, rest, width))
+                last = builder.mul(whole, int64(width))
+                self.axes[axis] = builder.add(begin, last) if is_cut else last
+                write()
+        self.lanes = None
+
+    def if_any(self, count):
+        """Around what is done if a number is not 0, which may be known."""
+        if isinstance(count, ir.Constant) and count.constant:
+            return nullcontext()
+        return self.builder.if_then(self.builder.icmp_unsigned("!=", count, int64(0)))
 
     # nodes
 
@@ -116,7 +156,7 @@ class StepWriter:
         if isinstance(node, Op):
             # a choice's first operand is the condition, an index's others are its bounds
             of = node.args[0 if node.name == "clamp_index" else -1]
-            args = [self.values[a] for a in node.args]
+            args = matched(self.builder, [self.values[a] for a in node.args])
             return emit_op(self.builder, node.name, of.dtype, node.dtype, args)
         if isinstance(node, Const):
             return typed_constant(node.value, node.dtype)
@@ -127,7 +167,7 @@ class StepWriter:
         return self.reduce(node) if isinstance(node, Reduce) else self.load(node)
 
     def axis_value(self, node):
-        index = self.index(node.index)
+        index = self.in_lanes(node.index)
         if isinstance(index, int):
             return typed_constant(np.asarray(index).astype(node.dtype), node.dtype)
         return convert(self.builder, index, WIDE, node.dtype)
@@ -138,10 +178,24 @@ class StepWriter:
         condition, index = self.condition(node.guard), self.index(node.index)
         if condition is False:
             return typed_constant(0, node.dtype)
+        if self.stride(node.index):
+            return self.vector(node.buffer, index, condition)
         if condition is True:
             return self.element(node.buffer, index)
         return load_where(self.builder, node.dtype, condition, self.memory[node.buffer],
                           as_int64(index))
+
+    def vector(self, buffer, index, condition=True):
+        return vector_load(self.builder, buffer.dtype, self.memory[buffer], as_int64(index),
+                           self.lanes.width, self.mask(condition))
+
+    def mask(self, condition=True):
+        """The mask of the lanes that there are and where a condition holds; None for all."""
+        if condition is True:
+            return self.lanes.mask
+        condition = splat(self.builder, condition, self.lanes.width)
+        both = self.lanes.mask is not None
+        return self.builder.and_(condition, self.lanes.mask) if both else condition
 
     def element(self, buffer, index):
         known = self.registers.get(buffer, {}).get(index)
@@ -151,6 +205,9 @@ class StepWriter:
 
     def store(self, node):
         buffer, index, value = node.buffer, self.index(node.index), self.values[node.value]
+        if self.lanes:
+            self.store_vector(node, index, value)
+            return
         if node.combine not in (None, "replace"):
             old = self.element(buffer, index)
             value = emit_op(self.builder, node.combine, buffer.dtype, buffer.dtype, [old, value])
@@ -161,7 +218,26 @@ class StepWriter:
         else:
             self.registers.pop(buffer, None)
 
+    def store_vector(self, node, index, value):
+        buffer, dtype = node.buffer, node.buffer.dtype
+        value = splat(self.builder, value, self.lanes.width)
+        if node.combine not in (None, "replace"):
+            value = emit_op(self.builder, node.combine, dtype, dtype,
+                            [self.vector(buffer, index), value])
+        vector_store(self.builder, dtype, self.memory[buffer], as_int64(index), value, self.mask())
+
     # index maps: Python integers as far as they are known now
+
+    def stride(self, index):
+        """By how much an index grows from lane to lane."""
+        return stride_of(index, self.lanes.axis) if self.lanes else 0
+
+    def in_lanes(self, index):
+        """An index as a number, or as a vector if it differs from lane to lane."""
+        first, stride = self.index(index), self.stride(index)
+        if not stride:
+            return first
+        return turns_of_lanes(self.builder, as_int64(first), stride, self.lanes.width)
 
     def index(self, index):
         offset, out, builder = index.offset, None, self.builder
@@ -198,22 +274,26 @@ class StepWriter:
         """Whether a guard holds: True or False if that is known, else a value of one bit."""
         out = True
         for index, size in guard:
-            place = self.index(index)
+            place = self.in_lanes(index)
             if isinstance(place, int):
                 if not 0 <= place < size:
                     return False
                 continue
             # as an unsigned number, one below 0 is large
-            inside = self.builder.icmp_unsigned("<", place, int64(size))
-            out = inside if out is True else self.builder.and_(out, inside)
+            inside = self.builder.icmp_unsigned("<", place, constant(place, size))
+            out = inside if out is True else self.builder.and_(
+                *matched(self.builder, [out, inside]))
         return out
 
     # reductions
 
     def reduce(self, node):
         start = typed_constant(identity(node.name, node.dtype).value, node.dtype)
-        if node.lanes == 1 and is_short_reduction(node):
+        if is_short_reduction(node):
             return self.reduce_turn_by_turn(node, start)
+        if is_in_one_vector(node):
+            return self.reduce_vectors(node, start)
+        self.is_left = True
         builder, dtype = self.builder, node.dtype
         lanes = entry_alloca(builder, memory_type(dtype), node.lanes)
         fill_lanes(builder, dtype, node.lanes, lanes, start)
@@ -229,9 +309,29 @@ class StepWriter:
             nonlocal total
             self.body(node.body)
             total = emit_op(self.builder, node.name, node.dtype, node.dtype,
-                            [total, self.values[node.value]])
+                            matched(self.builder, [total, self.values[node.value]]))
         self.turn_by_turn(node.axes, add)
         return total
+
+    def reduce_vectors(self, node, start):
+        """All accumulators in one vector."""
+        builder, dtype = self.builder, node.dtype
+        *outer, inner = [a for a in node.axes if a.size != 1]
+        self.axes.update((a, 0) for a in node.axes if a.size == 1)
+        first = splat(builder, start, node.lanes)
+        total = entry_alloca(builder, first.type, 1)
+        builder.store(first, total)
+
+        def accumulate():
+            self.body(node.body)
+            old, mask = builder.load(total), self.mask()
+            new = emit_op(builder, node.name, dtype, dtype,
+                          matched(builder, [old, self.values[node.value]]))
+            builder.store(new if mask is None else builder.select(mask, new, old), total)
+
+        with self.loops(outer):
+            self.in_vectors(inner, node.lanes, accumulate)
+        return fold_vector(builder, dtype, builder.load(total), emitters[node.name])
 
     def laned_loops(self, node, lanes):
         """The innermost loop in pieces of as many elements as there are lanes."""
@@ -260,9 +360,11 @@ class StepWriter:
         llvm_ops.store(self.builder, node.dtype, lanes, lane, new)
 
 
-def is_short_reduction(node):
-    turns = prod([a.size for a in node.axes])
-    return turns <= MAX_TURNS and turns * weight(node.body) <= MAX_UNROLLED
+def is_in_one_vector(node):
+    """Whether a node is a reduction whose accumulators are the lanes of a vector."""
+    if not isinstance(node, Reduce) or node.lanes == 1:
+        return False
+    return is_in_vectors(node.body, [a for a in node.axes if a.size != 1][-1])
 
 
 def as_int64(index):

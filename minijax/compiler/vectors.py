@@ -1,0 +1,177 @@
+# Exported from notebooks/ref_machine.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: compiler. Home: ref_machine. In JAX: XLA's and LLVM's loop vectorizers.
+
+Loops in which a vector takes the place of a number: so many turns at once as it has lanes. LLVM can
+find such loops by itself, and takes most of its time for that; here it is told.
+"""
+
+from typing import NamedTuple
+
+from llvmlite import ir
+
+from minijax.compiler.llvm_math import VectorConstant, intrinsic, like, number_of
+from minijax.compiler.llvm_ops import BIT, INT64, constant, int64, memory_type
+from minijax.compiler.plan import is_short_reduction
+from minijax.loop_ir import Load, Op, Quotient, Reduce, Store, dynamic_nodes, index_maps_of
+
+__all__ = [
+    "VECTOR_LANES", "ONE_BY_ONE", "Lanes", "vector_axis", "is_in_vectors", "Turns", "stride_of",
+    "splat", "matched", "turns_of_lanes", "first_lanes", "vector_load", "vector_store",
+    "vector_address", "half_of", "fold_vector",
+]
+
+
+# --- Which loops ----------------------------------------------------------------------------------
+
+# Lanes of an elementwise loop: a vector of float32 in the widest registers there are.
+VECTOR_LANES = 16
+
+# Operations that are calls, or look into tables.
+ONE_BY_ONE = frozenset("sin cos tan lgamma nextafter rem".split())
+
+
+class Lanes(NamedTuple):
+    """The loop of which a vector's lanes are turns; a mask of those to do, or None for all."""
+
+    axis: object
+    width: int
+    mask: object = None
+
+
+def vector_axis(nest):
+    """The innermost loop of a nest if its turns can be the lanes of vectors, else None."""
+    axis = nest.axes[-1] if nest.axes else None
+    return axis if axis and axis.size >= VECTOR_LANES and is_in_vectors(nest.body, axis) else None
+
+
+def is_in_vectors(body, axis):
+    """Whether one vector can stand for some turns of a loop over `axis` around a body.
+
+    What the turns touch of a buffer must be the same element or lie side by side, and no turn may
+    touch what another one writes.
+    """
+    return Turns(axis, body).are_alike(body)
+
+
+class Turns:
+    """The turns of a loop, and which of the nodes in it differ from turn to turn."""
+
+    def __init__(self, axis, body):
+        self.axis, self.varying = axis, set()
+        stores = [n for n in body if isinstance(n, Store)]
+        self.written = {n.buffer: n.index for n in stores}
+        self.is_simple = len(self.written) == len(stores)
+
+    def are_alike(self, body):
+        return self.is_simple and all(map(self.is_alike, body))
+
+    def is_alike(self, node):
+        strides = [stride_of(index, self.axis) for index in index_maps_of(node)]
+        chosen = [n for index in index_maps_of(node) for n in dynamic_nodes(index)]
+        if None in strides or not self.varying.isdisjoint(chosen):
+            return False
+        if any(strides) or not self.varying.isdisjoint(node.args):
+            self.varying.add(node)
+        if isinstance(node, Op):
+            return node.name not in ONE_BY_ONE or node not in self.varying
+        if isinstance(node, Load):
+            is_own = self.written.get(node.buffer, node.index) == node.index
+            return is_own and strides[0] in ((1,) if any(strides) else (0,))
+        if isinstance(node, Reduce):
+            if not is_short_reduction(node) or not self.are_alike(node.body):
+                return False
+            self.varying.update({node} if node.value in self.varying else ())
+            return True
+        return strides == [1] if isinstance(node, Store) else True
+
+
+def stride_of(index, axis):
+    """By how much an index map grows from turn to turn of a loop; None if that differs."""
+    if any(isinstance(a, Quotient) and stride_of(a.index, axis) != 0 for a in index.terms):
+        return None
+    return index.terms.get(axis, 0)
+
+
+# --- Vectors --------------------------------------------------------------------------------------
+
+def splat(builder, value, width):
+    """A vector with a number in all lanes; vectors stay."""
+    if isinstance(value.type, ir.VectorType):
+        return value
+    kind = ir.VectorType(value.type, width)
+    if isinstance(value, ir.Constant):
+        return number_of(kind, value.constant)
+    nothing, zero = VectorConstant(kind, "poison"), ir.IntType(32)(0)
+    first = builder.insert_element(nothing, value, zero)
+    return builder.shuffle_vector(first, nothing, ir.Constant(like(kind, zero.type), [zero] * width))
+
+
+def matched(builder, values):
+    """The values, all as vectors if one of them is."""
+    width = next((v.type.count for v in values if isinstance(v.type, ir.VectorType)), None)
+    return values if width is None else [splat(builder, v, width) for v in values]
+
+
+def turns_of_lanes(builder, first, stride, width):
+    """first, first + stride, …: what an index is in each lane."""
+    kind = ir.VectorType(INT64, width)
+    steps = ir.Constant(kind, [int64(k * stride) for k in range(width)])
+    return builder.add(splat(builder, first, width), steps)
+
+
+def first_lanes(builder, count, width):
+    """The mask of the first `count` lanes; count: a Python integer or an int64."""
+    if isinstance(count, int):
+        return ir.Constant(ir.VectorType(BIT, width), [BIT(int(k < count)) for k in range(width)])
+    lanes = turns_of_lanes(builder, int64(0), 1, width)
+    return builder.icmp_signed("<", lanes, splat(builder, count, width))
+
+
+def vector_load(builder, dtype, memory, index, width, mask):
+    """The numbers from memory[index] on, and 0 where a mask does not hold."""
+    kind = ir.VectorType(memory_type(dtype), width)
+    address = vector_address(builder, memory, index, kind)
+    if mask is None:
+        value = builder.load(address, align=dtype.itemsize)
+    else:
+        operands = [address, ir.Constant(ir.IntType(32), dtype.itemsize), mask, number_of(kind, 0)]
+        function = intrinsic(builder, "llvm.masked.load", (kind, address.type), kind,
+                             [x.type for x in operands])
+        value = builder.call(function, operands)
+    if dtype.kind == "b":
+        return builder.icmp_unsigned("!=", value, constant(value, 0))
+    return value
+
+
+def vector_store(builder, dtype, memory, index, value, mask):
+    if dtype.kind == "b":
+        value = builder.zext(value, ir.VectorType(memory_type(dtype), value.type.count))
+    address = vector_address(builder, memory, index, value.type)
+    if mask is None:
+        builder.store(value, address, align=dtype.itemsize)
+        return
+    operands = [value, address, ir.Constant(ir.IntType(32), dtype.itemsize), mask]
+    function = intrinsic(builder, "llvm.masked.store", (value.type, address.type), ir.VoidType(),
+                         [x.type for x in operands])
+    builder.call(function, operands)
+
+
+def vector_address(builder, memory, index, kind):
+    # not `inbounds`: lanes that a mask leaves out may lie anywhere
+    return builder.bitcast(builder.gep(memory, [index]), kind.as_pointer())
+
+
+def half_of(builder, vector, number):
+    """The first half of a vector, or the second."""
+    width = vector.type.count // 2
+    places = [ir.Constant(ir.IntType(32), number * width + k) for k in range(width)]
+    return builder.shuffle_vector(
+        vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), width), places))
+
+
+def fold_vector(builder, dtype, vector, combine):
+    """Combine lanes in pairs, half of the lanes apart, then a quarter, …: a tree."""
+    while vector.type.count > 1:
+        halves = [half_of(builder, vector, k) for k in range(2)]
+        vector = combine(builder, dtype, *halves)
+    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
