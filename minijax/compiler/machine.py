@@ -46,16 +46,23 @@ def identity():
 
 
 def optimised(text, effort):
-    """The module of a text, optimised; loops are vectorised from effort 2 on."""
+    """The module of a text, optimised; LLVM looks for vectors from effort 2 on."""
     module = llvm.parse_assembly(text)
-    machine = target_machine(effort)
     options = llvm.create_pipeline_tuning_options(speed_level=effort)
-    options.loop_vectorization = options.loop_interleaving = options.loop_unrolling = effort > 1
     options.slp_vectorization = False
-    passes = llvm.create_pass_builder(machine, options)
-    manager = passes.getModulePassManager()
-    manager.run(module, passes)
+    builder = llvm.create_pass_builder(target_machine(effort), options)
+    manager = builder.getModulePassManager() if effort > 1 else quick_passes()
+    manager.run(module, builder)
     return module
+
+
+def quick_passes():
+    """What instructions that are written well still need: memory of one call becomes registers."""
+    manager = llvm.create_new_module_pass_manager()
+    manager.add_sroa_pass()
+    manager.add_instruction_combine_pass()
+    manager.add_simplify_cfg_pass()
+    return manager
 
 
 def compile_text(text, effort):

@@ -17,7 +17,7 @@ from minijax.compiler.llvm_ops import (
 )
 from minijax.compiler.plan import is_short_reduction, is_tiny, is_worth_speed
 from minijax.compiler.vectors import (
-    Lanes, VECTOR_LANES, first_lanes, fold_vector, is_in_vectors, matched, splat, stride_of,
+    FEW_VECTORS, Lanes, VECTOR_LANES, first_lanes, fold_vector, is_in_vectors, matched, splat, stride_of,
     turns_of_lanes, vector_axis, vector_load, vector_store,
 )
 from minijax.loop_ir import (
@@ -122,9 +122,12 @@ class StepWriter:
         count = builder.sub(end, begin) if is_cut else axis.size
         whole = builder.udiv(count, int64(width)) if is_cut else int64(count // width)
         # ranges begin and end at whole vectors, except at the end of the loop
-        with self.if_any(whole):
-            self.lanes = Lanes(axis, width)
-            with self.loop(whole) as piece:
+        self.lanes = Lanes(axis, width)
+        if not is_cut and count // width <= FEW_VECTORS:
+            for self.axes[axis] in range(0, count - width + 1, width):
+                write()
+        else:
+            with self.if_any(whole), self.loop(whole) as piece:
                 turn = builder.mul(piece, int64(width))
                 self.axes[axis] = builder.add(begin, turn) if is_cut else turn
                 write()
@@ -132,8 +135,7 @@ class StepWriter:
             rest = builder.urem(count, int64(width)) if is_cut else count % width
             with self.if_any(as_int64(rest)):
                 self.lanes = Lanes(axis, width, first_lanes(builder, rest, width))
-                last = builder.mul(whole, int64(width))
-                self.axes[axis] = builder.add(begin, last) if is_cut else last
+                self.axes[axis] = builder.sub(end, rest) if is_cut else count - rest
                 write()
         self.lanes = None
 
@@ -331,7 +333,7 @@ class StepWriter:
 
         with self.loops(outer):
             self.in_vectors(inner, node.lanes, accumulate)
-        return fold_vector(builder, dtype, builder.load(total), emitters[node.name])
+        return fold_vector(builder, node.name, dtype, builder.load(total))
 
     def laned_loops(self, node, lanes):
         """The innermost loop in pieces of as many elements as there are lanes."""

@@ -10,7 +10,7 @@ does not wait for the slowest of all.
 from minijax.compiler.bodies import Builder
 from minijax.compiler.dead_steps import body_program
 from minijax.loop_ir import (
-    Axis, AxisValue, Buffer, InBounds, Load, Loop, Nest, Program, Reduce, Store, While, ZERO,
+    Axis, AxisValue, Buffer, FEW_LANES, InBounds, Load, Loop, Nest, Program, Reduce, Store, While, ZERO,
     axis_index, buffers_read, buffers_written, programs_in, with_programs,
 )
 
@@ -115,7 +115,7 @@ class Tile:
         reduction, store = nest.body
         axis = Axis(self.size)
         load = Load(self.own[reduction.value.buffer], axis_index(axis))
-        found = Reduce("or", [axis], [load], load, 1, reduction.eqn)
+        found = Reduce("or", [axis], [load], load, FEW_LANES, reduction.eqn)
         return Nest([], [found, Store(self.own[store.buffer], ZERO, found, None, store.eqn)])
 
     def nest(self, nest):

@@ -10,7 +10,9 @@ from typing import NamedTuple
 from llvmlite import ir
 
 from minijax.compiler.llvm_math import VectorConstant, intrinsic, like, number_of
-from minijax.compiler.llvm_ops import BIT, INT64, constant, int64, memory_type
+from minijax.compiler.llvm_ops import (
+    BIT, INT64, constant, emitters, int64, is_signed, memory_type,
+)
 from minijax.compiler.plan import is_short_reduction
 from minijax.loop_ir import Load, Op, Quotient, Reduce, Store, dynamic_nodes, index_maps_of
 
@@ -25,6 +27,9 @@ __all__ = [
 
 # Lanes of an elementwise loop: a vector of float32 in the widest registers there are.
 VECTOR_LANES = 16
+
+# So many vectors are written one after the other, without a loop: then registers can keep them.
+FEW_VECTORS = 2
 
 # Operations that are calls, or look into tables.
 ONE_BY_ONE = frozenset("sin cos tan lgamma nextafter rem".split())
@@ -169,8 +174,19 @@ def half_of(builder, vector, number):
         vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), width), places))
 
 
-def fold_vector(builder, dtype, vector, combine):
+# LLVM's reductions of integers and bits, of which every order gives the same.
+EXACT = {"add": "add", "mul": "mul", "or": "or", "and": "and", "xor": "xor"}
+
+
+def fold_vector(builder, name, dtype, vector):
     """Combine lanes in pairs, half of the lanes apart, then a quarter, …: a tree."""
+    if dtype.kind != "f":
+        kind = EXACT.get(name, ("s" if is_signed(dtype) else "u") + name)
+        one = vector.type.element
+        function = intrinsic(builder, f"llvm.vector.reduce.{kind}", (vector.type,), one,
+                             (vector.type,))
+        return builder.call(function, [vector])
+    combine = emitters[name]
     while vector.type.count > 1:
         halves = [half_of(builder, vector, k) for k in range(2)]
         vector = combine(builder, dtype, *halves)
