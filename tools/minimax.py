@@ -132,7 +132,7 @@ LOG_TAIL = log_tail, lambda z: 2 * mp.atanh(mp.sqrt(z + TINY)) / mp.sqrt(z + TIN
 
 # name: one line for each table: ((f, w), interval, number of coefficients)
 TABLES = {
-    "EXP": [(EXP, (-HALF_LOG2, HALF_LOG2), n) for n in (6, 11)],
+    "EXP": [(EXP, (-HALF_LOG2, HALF_LOG2), n) for n in (5, 11)],
     "TANH": [(odd(mp.tanh), (0, mpf("0.625") ** 2), n) for n in (5, 12)],
     "SINH": [(odd(mp.sinh), (0, 1), n) for n in (4, 7)],
     "LOG": [(odd(lambda s: 2 * mp.atanh(s), 2), LOG_INTERVAL, n) for n in (3, 7)],

@@ -343,11 +343,9 @@ def minimum(builder, dtype, x, y):
 
 
 def choose(builder, dtype, sign, x, y):
-    # x if it wins or is NaN; a NaN y wins since it never loses
-    wins = compare(builder, dtype, sign, x, y)
-    if is_float(dtype):
-        wins = builder.or_(wins, is_nan(builder, dtype, x))
-    return builder.select(wins, x, y)
+    # a NaN y wins since it never loses: that is what CPUs do, in one instruction; not so a NaN x
+    winner = builder.select(compare(builder, dtype, sign, x, y), x, y)
+    return builder.select(is_nan(builder, dtype, x), x, winner) if is_float(dtype) else winner
 
 
 @define("is_nan")

@@ -15,8 +15,9 @@ import llvmlite
 import llvmlite.binding as llvm
 
 __all__ = [
-    "lock", "target_machine", "cpu_features", "identity", "optimised", "compile_text", "assembly",
-    "C_FUNCTIONS", "linker", "PyMethodDef", "METH_FASTCALL", "new_function", "MachineCode",
+    "lock", "target_machine", "cpu_features", "identity", "optimised", "quick_passes",
+    "compile_text", "assembly", "C_FUNCTIONS", "linker", "PyMethodDef", "METH_FASTCALL",
+    "new_function", "MachineCode",
 ]
 
 

@@ -17,8 +17,8 @@ from minijax.compiler.llvm_ops import (
 )
 from minijax.compiler.plan import is_short_reduction, is_tiny, is_worth_speed
 from minijax.compiler.vectors import (
-    FEW_VECTORS, Lanes, VECTOR_LANES, first_lanes, fold_vector, is_in_vectors, matched, splat, stride_of,
-    turns_of_lanes, vector_axis, vector_load, vector_store,
+    FEW_VECTORS, Lanes, VECTOR_LANES, first_lanes, fold_vector, is_in_vectors, matched, splat,
+    stride_of, turns_of_lanes, vector_axis, vector_load, vector_store,
 )
 from minijax.loop_ir import (
     Axis, AxisValue, Const, Dynamic, InBounds, Nest, Op, Reduce, Remainder, Store, buffers_written,

@@ -10,8 +10,8 @@ does not wait for the slowest of all.
 from minijax.compiler.bodies import Builder
 from minijax.compiler.dead_steps import body_program
 from minijax.loop_ir import (
-    Axis, AxisValue, Buffer, FEW_LANES, InBounds, Load, Loop, Nest, Program, Reduce, Store, While, ZERO,
-    axis_index, buffers_read, buffers_written, programs_in, with_programs,
+    Axis, AxisValue, Buffer, FEW_LANES, InBounds, Load, Loop, Nest, Program, Reduce, Store, While,
+    ZERO, axis_index, buffers_read, buffers_written, programs_in, with_programs,
 )
 
 __all__ = ["TILE", "tile_loops", "examples_of", "is_for_each", "works_on_one", "tiles_of", "Tile"]

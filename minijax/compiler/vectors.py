@@ -10,16 +10,14 @@ from typing import NamedTuple
 from llvmlite import ir
 
 from minijax.compiler.llvm_math import VectorConstant, intrinsic, like, number_of
-from minijax.compiler.llvm_ops import (
-    BIT, INT64, constant, emitters, int64, is_signed, memory_type,
-)
+from minijax.compiler.llvm_ops import BIT, INT64, constant, emitters, int64, is_signed, memory_type
 from minijax.compiler.plan import is_short_reduction
 from minijax.loop_ir import Load, Op, Quotient, Reduce, Store, dynamic_nodes, index_maps_of
 
 __all__ = [
-    "VECTOR_LANES", "ONE_BY_ONE", "Lanes", "vector_axis", "is_in_vectors", "Turns", "stride_of",
-    "splat", "matched", "turns_of_lanes", "first_lanes", "vector_load", "vector_store",
-    "vector_address", "half_of", "fold_vector",
+    "VECTOR_LANES", "FEW_VECTORS", "ONE_BY_ONE", "Lanes", "vector_axis", "is_in_vectors", "Turns",
+    "stride_of", "splat", "matched", "turns_of_lanes", "first_lanes", "vector_load", "vector_store",
+    "vector_address", "half_of", "EXACT", "fold_vector",
 ]
 
 
