@@ -130,8 +130,7 @@ def draw_svg(rows, lit, text):
 
 def note_lines(layer, lit):
     """What is lit in a layer and where JAX has it, in lines that fit into the box."""
-    here = [m.removeprefix(f"{layer.name}.") for m in lit
-            if m != layer.name and LAYERS[layer_index(m)] is layer]
+    here = [m for m in lit if m != layer.name and LAYERS[layer_index(m)] is layer]
     note = (f"here: {', '.join(here)} · " if here else "") + f"in JAX: {layer.jax}"
     return wrap(note, NOTE_CHARS, break_long_words=False)
 
