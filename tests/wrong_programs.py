@@ -1,5 +1,7 @@
 """Wrong programs that learners write, by topic, for either library: `wrong_programs(jax)`."""
 
+import importlib
+
 import numpy as np
 
 X = np.ones(3, np.float32)
@@ -8,6 +10,8 @@ M = np.ones((2, 3), np.float32)
 
 def wrong_programs(jax):
     """{topic: {name: a function of no arguments that raises}}"""
+    for part in ("custom_batching", "experimental.checkify", "extend.core"):
+        importlib.import_module(f"{jax.__name__}.{part}")
     jnp, lax = jax.numpy, jax.lax
     x, m, i = jnp.asarray(X), jnp.asarray(M), jnp.arange(3)
     identity = lambda x: x
@@ -42,12 +46,6 @@ def wrong_programs(jax):
 
     def set_item(x):
         x[0] = 1.0
-
-    def add_in_place(x):
-        x.at[0].set(1.0)[0] = 2.0
-
-    def static_list(f=None):
-        return jax.jit(lambda x, n: x, static_argnums=1)(1.0, [1])
 
     def leaked():
         kept = []
@@ -101,7 +99,7 @@ def wrong_programs(jax):
             "use of deleted": deleted,
         },
         "jit": {
-            "static list": static_list,
+            "static list": lambda: jax.jit(lambda x, n: x, static_argnums=1)(1.0, [1]),
             "static array": lambda: jax.jit(lambda x, n: x, static_argnums=1)(1.0, x),
             "static name": lambda: jax.jit(identity, static_argnames="n")(1.0),
             "static number": lambda: jax.jit(identity, static_argnums=3)(1.0),
