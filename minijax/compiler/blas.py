@@ -73,9 +73,11 @@ class FortranCall:
         self.writer, self.builder, self.dtype = writer, writer.builder, dtype
 
     def __call__(self, name, *operands):
-        module, name = self.builder.module, f"minijax_{'s' if self.dtype.itemsize == 4 else 'd'}{name}"
-        kind = ir.FunctionType(ir.VoidType(), [x.type for x in operands])
-        self.builder.call(module.globals.get(name) or ir.Function(module, kind, name), operands)
+        module, kind = self.builder.module, "s" if self.dtype.itemsize == 4 else "d"
+        name = f"minijax_{kind}{name}"
+        found = module.globals.get(name) or ir.Function(
+            module, ir.FunctionType(ir.VoidType(), [x.type for x in operands]), name)
+        self.builder.call(found, operands)
 
     def constant(self, value):
         """The address of a constant: a letter, a number of the matrices' dtype, or an integer.

@@ -42,8 +42,8 @@ class _Writer:
 
     def steps(self, steps):
         for step in steps:
-            write = {Nest: self.nest, Product: self.nest, Call: self.call, Loop: self.loop, While: self.loop,
-                     Branch: self.branch}[type(step)]
+            write = {Nest: self.nest, Product: self.nest, Call: self.call, Loop: self.loop,
+                     While: self.loop, Branch: self.branch}[type(step)]
             yield from write(step)
 
     def loop(self, step):

@@ -101,10 +101,11 @@ def scipy_address(name):
     """The address that SciPy publishes for Cython, in a library of its own."""
     from scipy.linalg import cython_blas       # takes longer to import than minijax
     capsule, api = cython_blas.__pyx_capi__[name], ctypes.pythonapi
-    api.PyCapsule_GetName.restype, api.PyCapsule_GetPointer.restype = ctypes.c_char_p, ctypes.c_void_p
-    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
+        ("PyCapsule_GetName", api))
+    address_in = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", api))
+    return address_in(capsule, name_of(capsule))
 
 
 # --- Linking --------------------------------------------------------------------------------------

@@ -139,7 +139,8 @@ def product(sizes, adds, out, to, left, first, right, second):
     rows, columns, terms = sizes
     for i in range(rows):
         for j in range(columns):
-            x, y, place = first[0] + i * first[1], second[0] + j * second[2], to[0] + i * to[1] + j * to[2]
+            x, y = first[0] + i * first[1], second[0] + j * second[2]
+            place = to[0] + i * to[1] + j * to[2]
             total = left[x] * right[y]
             for k in range(1, terms):
                 total += left[x + k * first[2]] * right[y + k * second[1]]

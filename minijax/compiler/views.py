@@ -31,7 +31,8 @@ def inline_views(program):
     for step in program.steps:
         new = step
         if isinstance(step, Nest) and any(b in views for b in buffers_read(step)):
-            new = product_of_views(step, views) if isinstance(step, Product) else rebuild(step, load)
+            is_product = isinstance(step, Product)
+            new = product_of_views(step, views) if is_product else rebuild(step, load)
         steps.append(new)
         if isinstance(new, Nest) and is_view(new) and is_short(new):
             store = new.body[-1]
