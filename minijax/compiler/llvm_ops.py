@@ -104,7 +104,10 @@ def load_where(builder, dtype, condition, memory, index):
 def entry_alloca(builder, llvm_type, count):
     """Room on the stack, made once a call: in the entry block, so loops do not make it again."""
     with builder.goto_entry_block():
-        return builder.alloca(llvm_type, size=count)
+        if count == 1:
+            return builder.alloca(llvm_type)
+        room = builder.alloca(ir.ArrayType(llvm_type, count))
+        return builder.bitcast(room, llvm_type.as_pointer())
 
 
 @contextmanager
@@ -290,7 +293,10 @@ def emit_op(builder, name, dtype, result_dtype, args):
 def define_arithmetic(name, on_floats, on_integers):
     """An operation that is one instruction: the builder's methods of these names."""
     def emit(builder, dtype, x, y):
-        return getattr(builder, on_floats if is_float(dtype) else on_integers)(x, y)
+        if is_float(dtype):
+            # a product and a sum may be one instruction that rounds once, as in XLA
+            return getattr(builder, on_floats)(x, y, flags=("contract",))
+        return getattr(builder, on_integers)(x, y)
     define(name)(emit)
 
 

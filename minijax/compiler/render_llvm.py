@@ -11,18 +11,19 @@ import numpy as np
 from llvmlite import ir
 
 from minijax.compiler import llvm_ops
+from minijax.compiler.llvm_math import number_of
 from minijax.compiler.llvm_ops import (
     WIDE, constant, convert, counted_loop, emit_op, emitters, entry_alloca, fill_lanes, fold_lanes,
     int64, load_where, memory_type, typed_constant,
 )
 from minijax.compiler.plan import is_short_reduction, is_tiny, is_worth_speed
 from minijax.compiler.vectors import (
-    FEW_VECTORS, Lanes, VECTOR_LANES, first_lanes, fold_vector, is_in_vectors, matched, splat,
-    stride_of, turns_of_lanes, vector_axis, vector_load, vector_store,
+    FEW_VECTORS, Lanes, VECTOR_LANES, first_lanes, fold_vector, is_in_vectors, is_vector, matched,
+    numbers_in, splat, stride_of, turns_of_lanes, vector_axis, vector_load, vector_of, vector_store,
 )
 from minijax.loop_ir import (
     Axis, AxisValue, Const, Dynamic, InBounds, Nest, Op, Reduce, Remainder, Store, buffers_written,
-    identity,
+    dynamic_nodes, identity,
 )
 
 __all__ = ["plain_loop", "StepWriter", "is_in_one_vector", "as_int64", "as_bit", "STEP_WRITERS"]
@@ -77,7 +78,7 @@ class StepWriter:
             self.turn_by_turn(nest.axes, lambda: self.body(nest.body))
             return
         self.is_short = not is_worth_speed(nest, self.around)
-        axis = vector_axis(nest)
+        axis = vector_axis(nest, not self.is_short)
         with self.inside_loop(buffers_written(nest)):
             if axis is None:
                 self.is_left |= not self.is_short and not any(map(is_in_one_vector, nest.body))
@@ -122,7 +123,7 @@ class StepWriter:
         count = builder.sub(end, begin) if is_cut else axis.size
         whole = builder.udiv(count, int64(width)) if is_cut else int64(count // width)
         # ranges begin and end at whole vectors, except at the end of the loop
-        self.lanes = Lanes(axis, width)
+        self.lanes = Lanes(axis, width, width)
         if not is_cut and count // width <= FEW_VECTORS:
             for self.axes[axis] in range(0, count - width + 1, width):
                 write()
@@ -134,7 +135,8 @@ class StepWriter:
         if axis.size % width:
             rest = builder.urem(count, int64(width)) if is_cut else count % width
             with self.if_any(as_int64(rest)):
-                self.lanes = Lanes(axis, width, first_lanes(builder, rest, width))
+                known = None if is_cut else rest
+                self.lanes = Lanes(axis, width, known, first_lanes(builder, rest, width))
                 self.axes[axis] = builder.sub(end, rest) if is_cut else count - rest
                 write()
         self.lanes = None
@@ -180,8 +182,10 @@ class StepWriter:
         condition, index = self.condition(node.guard), self.index(node.index)
         if condition is False:
             return typed_constant(0, node.dtype)
-        if self.stride(node.index):
+        if self.stride(node.index) == 1:
             return self.vector(node.buffer, index, condition)
+        if self.stride(node.index) != 0 or is_vector(condition):
+            return self.gather(node, condition)
         if condition is True:
             return self.element(node.buffer, index)
         return load_where(self.builder, node.dtype, condition, self.memory[node.buffer],
@@ -190,6 +194,36 @@ class StepWriter:
     def vector(self, buffer, index, condition=True):
         return vector_load(self.builder, buffer.dtype, self.memory[buffer], as_int64(index),
                            self.lanes.width, self.mask(condition))
+
+    def gather(self, node, condition):
+        """Elements that do not lie side by side, one by one; 0 where a condition does not hold."""
+        builder, memory = self.builder, self.memory[node.buffer]
+        places = self.even_places(node, condition) or self.uneven_places(node, condition)
+        found = vector_of(builder, [llvm_ops.load(builder, node.dtype, memory, place)
+                                    for place in places])
+        if condition is True:
+            return found
+        condition = splat(builder, condition, self.lanes.width)
+        return builder.select(condition, found, number_of(found.type, 0))
+
+    def even_places(self, node, condition):
+        """Places at equal distances, if they are, for lanes of which all or none are needed."""
+        builder, stride, count = self.builder, self.stride(node.index), self.lanes.count
+        if stride is None or count is None or is_vector(condition):
+            return None
+        first = as_int64(self.index(node.index))
+        if condition is not True:
+            first = builder.select(condition, first, int64(0))
+        return [builder.add(first, int64(min(k, count - 1) * stride))
+                for k in range(self.lanes.width)]
+
+    def uneven_places(self, node, condition):
+        """Any places; the first of the buffer for lanes that are not needed."""
+        builder, mask = self.builder, self.mask(condition)
+        places = splat(builder, as_int64(self.in_lanes(node.index)), self.lanes.width)
+        if mask is not None:
+            places = builder.select(mask, places, number_of(places.type, 0))
+        return numbers_in(builder, places)
 
     def mask(self, condition=True):
         """The mask of the lanes that there are and where a condition holds; None for all."""
@@ -231,15 +265,32 @@ class StepWriter:
     # index maps: Python integers as far as they are known now
 
     def stride(self, index):
-        """By how much an index grows from lane to lane."""
-        return stride_of(index, self.lanes.axis) if self.lanes else 0
+        """By how much an index grows from lane to lane; None if that differs."""
+        if not self.lanes:
+            return 0
+        if any(is_vector(self.values[n]) for n in dynamic_nodes(index)):
+            return None
+        return stride_of(index, self.lanes.axis)
 
     def in_lanes(self, index):
         """An index as a number, or as a vector if it differs from lane to lane."""
-        first, stride = self.index(index), self.stride(index)
-        if not stride:
+        stride = self.stride(index)
+        if stride is None:
+            return vector_of(self.builder, list(self.one_by_one(index)))
+        first = self.index(index)
+        if stride == 0:
             return first
         return turns_of_lanes(self.builder, as_int64(first), stride, self.lanes.width)
+
+    def one_by_one(self, index):
+        """What an index is in each lane."""
+        axis, width = self.lanes.axis, self.lanes.width
+        first = self.axes[axis]
+        for self.lane in range(width):
+            self.axes[axis] = first + self.lane if isinstance(first, int) else self.builder.add(
+                first, int64(self.lane))
+            yield as_int64(self.index(index))
+        self.axes[axis] = first
 
     def index(self, index):
         offset, out, builder = index.offset, None, self.builder
@@ -258,7 +309,8 @@ class StepWriter:
         if isinstance(atom, Axis):
             return self.axes[atom]
         if isinstance(atom, Dynamic):
-            return self.values[atom.node]
+            value = self.values[atom.node]
+            return numbers_in(self.builder, value)[self.lane] if is_vector(value) else value
         inner, n, builder = self.index(atom.index), atom.divisor, self.builder
         is_remainder = isinstance(atom, Remainder)
         if isinstance(inner, int):

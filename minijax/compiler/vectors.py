@@ -15,9 +15,10 @@ from minijax.compiler.plan import is_short_reduction
 from minijax.loop_ir import Load, Op, Quotient, Reduce, Store, dynamic_nodes, index_maps_of
 
 __all__ = [
-    "VECTOR_LANES", "FEW_VECTORS", "ONE_BY_ONE", "Lanes", "vector_axis", "is_in_vectors", "Turns",
-    "stride_of", "splat", "matched", "turns_of_lanes", "first_lanes", "vector_load", "vector_store",
-    "vector_address", "half_of", "EXACT", "fold_vector",
+    "VECTOR_LANES", "FEW_VECTORS", "MAX_GATHERS", "ONE_BY_ONE", "Lanes", "vector_axis",
+    "is_in_vectors", "Turns", "stride_of", "splat", "matched", "turns_of_lanes", "is_vector",
+    "numbers_in", "vector_of", "first_lanes", "vector_load", "vector_store", "vector_address",
+    "half_of", "EXACT", "fold_vector",
 ]
 
 
@@ -29,38 +30,47 @@ VECTOR_LANES = 16
 # So many vectors are written one after the other, without a loop: then registers can keep them.
 FEW_VECTORS = 2
 
+# Elements that lie apart are loaded one by one. More such loads than these are left to LLVM.
+MAX_GATHERS = 4
+
 # Operations that are calls, or look into tables.
 ONE_BY_ONE = frozenset("sin cos tan lgamma nextafter rem".split())
 
 
 class Lanes(NamedTuple):
-    """The loop of which a vector's lanes are turns; a mask of those to do, or None for all."""
+    """The loop of which a vector's lanes are turns; how many of them there are, None if that is
+
+    not known; and a mask of these, or None for all.
+    """
 
     axis: object
     width: int
+    count: object
     mask: object = None
 
 
-def vector_axis(nest):
+def vector_axis(nest, may_gather):
     """The innermost loop of a nest if its turns can be the lanes of vectors, else None."""
     axis = nest.axes[-1] if nest.axes else None
-    return axis if axis and axis.size >= VECTOR_LANES and is_in_vectors(nest.body, axis) else None
+    if axis is None or axis.size < VECTOR_LANES:
+        return None
+    return axis if is_in_vectors(nest.body, axis, MAX_GATHERS if may_gather else 0) else None
 
 
-def is_in_vectors(body, axis):
+def is_in_vectors(body, axis, gathers=0):
     """Whether one vector can stand for some turns of a loop over `axis` around a body.
 
-    What the turns touch of a buffer must be the same element or lie side by side, and no turn may
-    touch what another one writes.
+    What the turns write of a buffer must lie side by side, and no turn may touch what another one
+    writes. What they read is one element for all or also lies side by side, but for `gathers`.
     """
-    return Turns(axis, body).are_alike(body)
+    return Turns(axis, body, gathers).are_alike(body)
 
 
 class Turns:
     """The turns of a loop, and which of the nodes in it differ from turn to turn."""
 
-    def __init__(self, axis, body):
-        self.axis, self.varying = axis, set()
+    def __init__(self, axis, body, gathers):
+        self.axis, self.varying, self.gathers = axis, set(), gathers
         stores = [n for n in body if isinstance(n, Store)]
         self.written = {n.buffer: n.index for n in stores}
         self.is_simple = len(self.written) == len(stores)
@@ -71,21 +81,21 @@ class Turns:
     def is_alike(self, node):
         strides = [stride_of(index, self.axis) for index in index_maps_of(node)]
         chosen = [n for index in index_maps_of(node) for n in dynamic_nodes(index)]
-        if None in strides or not self.varying.isdisjoint(chosen):
-            return False
-        if any(strides) or not self.varying.isdisjoint(node.args):
+        is_plain = None not in strides and self.varying.isdisjoint(chosen)
+        if not is_plain or any(strides) or not self.varying.isdisjoint(node.args):
             self.varying.add(node)
         if isinstance(node, Op):
             return node.name not in ONE_BY_ONE or node not in self.varying
         if isinstance(node, Load):
-            is_own = self.written.get(node.buffer, node.index) == node.index
-            return is_own and strides[0] in ((1,) if any(strides) else (0,))
+            is_plain &= strides[0] in ((1,) if any(strides) else (0,))
+            self.gathers -= not is_plain
+            return self.gathers >= 0 and self.written.get(node.buffer, node.index) == node.index
         if isinstance(node, Reduce):
             if not is_short_reduction(node) or not self.are_alike(node.body):
                 return False
             self.varying.update({node} if node.value in self.varying else ())
             return True
-        return strides == [1] if isinstance(node, Store) else True
+        return is_plain and strides == [1] if isinstance(node, Store) else True
 
 
 def stride_of(index, axis):
@@ -106,7 +116,8 @@ def splat(builder, value, width):
         return number_of(kind, value.constant)
     nothing, zero = VectorConstant(kind, "poison"), ir.IntType(32)(0)
     first = builder.insert_element(nothing, value, zero)
-    return builder.shuffle_vector(first, nothing, ir.Constant(like(kind, zero.type), [zero] * width))
+    places = ir.Constant(like(kind, zero.type), [zero] * width)
+    return builder.shuffle_vector(first, nothing, places)
 
 
 def matched(builder, values):
@@ -120,6 +131,23 @@ def turns_of_lanes(builder, first, stride, width):
     kind = ir.VectorType(INT64, width)
     steps = ir.Constant(kind, [int64(k * stride) for k in range(width)])
     return builder.add(splat(builder, first, width), steps)
+
+
+def is_vector(value):
+    return isinstance(getattr(value, "type", None), ir.VectorType)
+
+
+def numbers_in(builder, vector):
+    """The numbers of a vector."""
+    return [builder.extract_element(vector, ir.IntType(32)(k)) for k in range(vector.type.count)]
+
+
+def vector_of(builder, numbers):
+    """A vector of numbers, one for each lane."""
+    out = VectorConstant(ir.VectorType(numbers[0].type, len(numbers)), "poison")
+    for k, number in enumerate(numbers):
+        out = builder.insert_element(out, number, ir.IntType(32)(k))
+    return out
 
 
 def first_lanes(builder, count, width):
