@@ -6,7 +6,7 @@ The passes on loop IR, in order: from one nest an equation to few nests.
 
 from minijax.compiler.blocks import cut_reductions
 from minijax.compiler.dead_steps import body_program, drop_dead, has_calls
-from minijax.compiler.merge import coalesce, inline_single_uses, merge_loops
+from minijax.compiler.merge import coalesce, inline_single_uses, merge_loops, walk_in_squares
 from minijax.compiler.rows import fuse_rows
 from minijax.compiler.views import inline_views, strided_operands
 from minijax.loop_ir import Program, programs_in, with_programs
@@ -17,7 +17,7 @@ __all__ = ["FUSION_PASSES", "fuse", "run_fusion_passes", "fuse_inside"]
 # --- The list of passes ---------------------------------------------------------------------------
 
 FUSION_PASSES = (inline_views, strided_operands, inline_single_uses, merge_loops, coalesce,
-                 cut_reductions, fuse_rows)
+                 cut_reductions, fuse_rows, walk_in_squares)
 
 
 def fuse(program):

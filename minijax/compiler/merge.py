@@ -22,6 +22,7 @@ __all__ = [
     "reads_in_step", "Group", "loop_cuts", "merge_loops", "joined_group", "absorb",
     "reads_all_in_step", "is_written_by", "merge_sole_consumers", "final", "rebuild_groups",
     "merged_nest", "coalesce", "coalesce_nest", "merge_axes", "is_one_loop", "coalesce_reduce",
+    "LONG_COLUMN", "SIDES", "walk_in_squares", "in_squares", "crosses",
 ]
 
 
@@ -306,3 +307,35 @@ def coalesce_reduce(node):
         node.body = builder.body
     node.axes, node.lanes = axes, lanes_for(axes)
     return node
+
+
+# --- Rows and columns at once ---------------------------------------------------------------------
+
+# A loop over columns this long leaves nothing in the cache for the next one; sides that squares may
+# have: some cache lines.
+LONG_COLUMN, SIDES = 256, range(128, 15, -4)
+
+
+def walk_in_squares(program):
+    """Let nests that go along rows and columns at once finish one square before the next."""
+    steps = [in_squares(s) if isinstance(s, Nest) else s for s in program.steps]
+    return Program(program.inputs, steps, program.outputs, program.eqns)
+
+
+def in_squares(nest):
+    """The nest with its last two loops cut, if some load's rows are the columns of the loops."""
+    *outer, down, along = nest.axes if len(nest.axes) > 1 else (None, None)
+    if down is None or has_reduce(nest) or not any(crosses(n, down, along) for n in nest.body):
+        return nest
+    sides = [next((n for n in SIDES if a.size % n == 0), None) for a in (down, along)]
+    if None in sides:
+        return nest
+    squares = [Axis(a.size // n) for a, n in zip((down, along), sides)]
+    inside = [Axis(n) for n in sides]
+    values = {a: row_major(parts) for a, *parts in zip((down, along), squares, inside)}
+    return Nest([*outer, *squares, *inside], replace_axes(nest.body, values))
+
+
+def crosses(node, down, along):
+    return (isinstance(node, Load) and along.size >= LONG_COLUMN
+            and node.index.terms.get(down) == 1 and node.index.terms.get(along, 0) > 1)
