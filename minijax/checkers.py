@@ -670,6 +670,6 @@ def check_rule(primitive, kind, args, params=None, **options):
     """
     if kind not in checkers:
         raise ValueError(f"no rule kind {kind!r}; the kinds are {', '.join(checkers)}")
-    if kind != "jet":           # there the jvp rule will do
+    if kind != "jet" or "jvp" not in primitive.rules:       # or the jvp rule will do
         rule_for(primitive, kind)
     checkers[kind](primitive, args, params, **options)
