@@ -7,7 +7,7 @@ results counts as different from the same thing computed from its operands, and 
 
 from minijax.core import Primitive
 from minijax.loop_ir import library_step
-from minijax.rules import defjet_linear, is_undefined_primal, is_zero
+from minijax.rules import is_undefined_primal, is_zero
 from minijax.tree_util import tree_flatten, tree_unflatten
 
 __all__ = ["optimization_barrier_p", "optimization_barrier", "pass_barrier"]
@@ -30,8 +30,6 @@ def pass_barrier(values):
 @optimization_barrier_p.def_jvp
 def _barrier_jvp(primals, tangents):
     return optimization_barrier_p.bind(*primals), pass_barrier(tangents)
-
-defjet_linear(optimization_barrier_p)
 
 @optimization_barrier_p.def_transpose
 def _barrier_transpose(cts, *operands):
