@@ -21,6 +21,7 @@ CONVENTIONS = {
     ("bitcast_convert_type", "jet"): "a change of bits has no derivative",
     ("reduce_precision", "jet"): "rounding counts as the identity",
     ("stop_gradient", "jvp"): "a constant on request",
+    ("stop_gradient", "transpose"): "a constant on request",
     ("custom_vjp_call", "jvp"): "its tangent can only run backwards: see test_custom_rules",
     ("custom_vjp_call", "jet"): "expanded as the function it is, and jvp can't: see test_taylor",
     ("custom_lin", "abstract_eval"): "only its transpose can be run",
