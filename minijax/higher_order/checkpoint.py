@@ -131,9 +131,8 @@ class RematTrace(PartialEvalTrace):
 
     def saves(self, primitive, args, params):
         # Whatever has an effect happens once.
-        avals = [typeof(a) for a in args]
-        return bool(primitive.effects_at(avals, params)) or is_saved(
-            self.policy(primitive, *avals, **params))
+        return bool(primitive.effects_of(params)) or is_saved(
+            self.policy(primitive, *[typeof(a) for a in args], **params))
 
     def write_again(self, primitive, args, params, known):
         later = JaxprTrace.process_primitive(self, primitive, args, params)
