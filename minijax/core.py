@@ -37,7 +37,8 @@ __all__ = [
 
 # --- Rules hang on the primitive ------------------------------------------------------------------
 
-RULE_KINDS = ("impl", "abstract_eval", "jvp", "transpose", "batch", "lowering", "partial_eval")
+RULE_KINDS = ("impl", "abstract_eval", "jvp", "transpose", "batch", "lowering", "partial_eval",
+              "jet")
 
 primitives = {}                   # name -> Primitive, in order of definition
 
@@ -97,6 +98,10 @@ class RuleSlots:
         """rule(trace, *operands, **params) -> outputs, some of them tracers of `trace`"""
         return self.def_rule("partial_eval", rule)
 
+    def def_jet(self, rule):
+        """rule(order, results, *operands, **params) -> the results' coefficients of that order"""
+        return self.def_rule("jet", rule)
+
 
 class Primitive(RuleSlots):
     """An operation named `name`. It has rules that give it meanings, and no meaning of its own."""
@@ -119,6 +124,10 @@ class Primitive(RuleSlots):
     def effects_of(self, params):
         """The side effects of an application; a primitive with some overrides this."""
         return frozenset()
+
+    def effects_at(self, avals, params):
+        """The same, for a primitive whose effects depend on the types of its operands."""
+        return self.effects_of(params)
 
     def def_dce(self, rule):
         """rule(equation, which of its results are used) -> an equation that computes only those"""
