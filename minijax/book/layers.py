@@ -29,7 +29,7 @@ LAYERS = (
     Layer("core", ("core", "leaks"),
           "Primitive, Trace, Tracer: who interprets an operation",
           "jax/_src/core.py"),
-    Layer("programs", ("jaxpr", "loop_ir", "lower_loops"),
+    Layer("programs", ("jaxpr", "loop_ir", "complex_pairs", "lower_loops", "lower_sorting"),
           "programs as data: the jaxpr, and loops for the compiler",
           "jax/_src/core.py, MLIR"),
     Layer("primitives", ("rules", "rule_tables", "primitives.*"),

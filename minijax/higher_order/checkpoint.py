@@ -21,7 +21,7 @@ from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import (
     ClosedJaxpr, Var, convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr, inner_effects, open_jaxpr,
 )
-from minijax.loop_ir import lower_elementwise
+from minijax.loop_ir import lower_moving
 from minijax.primitives.barrier import optimization_barrier_p
 from minijax.rules import UndefinedPrimal, Zero, defvectorized, is_undefined_primal, is_zero
 
@@ -45,7 +45,7 @@ name_p.def_abstract_eval(lambda x, *, name: x)
 name_p.def_jvp(name_jvp)
 name_p.def_impossible("transpose", "it stands on primal values only")
 defvectorized(name_p)
-lower_elementwise(name_p, lambda x, *, name: x)
+lower_moving(name_p, lambda x, *, name: x)
 
 
 # --- What a policy may answer ---------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive
-from minijax.loop_ir import library_step
+from minijax.loop_ir import NARROW, library_step
 from minijax.lower_loops import lower_product
 from minijax.primitives.elementwise import convert_element_type
 from minijax.primitives.structural import transpose
@@ -222,7 +222,7 @@ def dot_general_lowering(ctx, lhs, rhs, *, dimension_numbers, precision, preferr
     if nest is not None:
         return nest
     dtypes_differ = lhs.dtype != out.dtype or rhs.dtype != out.dtype
-    if out.dtype.kind != "f" or not ctx.is_native() or dtypes_differ:
+    if out.dtype.kind != "f" or out.dtype in NARROW or not ctx.is_native() or dtypes_differ:
         return library_step(ctx, lhs, rhs, dimension_numbers=dimension_numbers, precision=precision,
                             preferred_element_type=preferred_element_type)
     product = matrix_product(dimension_numbers, ctx.avals_in[0].ndim, ctx.avals_in[1].ndim)
