@@ -14,12 +14,11 @@ from minijax.api import check_callable
 from minijax.avals import typeof
 from minijax.config import config
 from minijax.core import Tracer, rules_epoch
-from minijax.dispatch import programs_of
+from minijax.dispatch import chosen_positions, programs_of
 from minijax.errors import ConcretizationTypeError
 from minijax.flatten import FlatFunction, as_index_tuple, fun_name, normalise_argnums
 from minijax.higher_order.checkpoint import (
-    Recompute as Recompute, Saveable as Saveable, checkpoint_p, name_p, nothing_saveable,
-    used_constants,
+    Offloadable, Recompute, Saveable, checkpoint_p, name_p, nothing_saveable, used_constants,
 )
 from minijax.interpreters.partial_eval import linearize_flat
 from minijax.interpreters.staging import trace_to_jaxpr
@@ -31,12 +30,13 @@ from minijax.tree_util import (
 )
 
 __all__ = [
-    "Recompute", "Saveable", "everything_saveable", "DotsSaveable", "dots_saveable",
-    "dots_with_no_batch_dims_saveable", "SaveOnlyTheseNames", "SaveAnyNamesButThese",
-    "save_only_these_names", "save_any_names_but_these", "save_anything_except_these_names",
-    "save_from_both_policies", "no_offloading", "checkpoint_policies", "NOT_GIVEN", "checkpoint",
-    "remat", "cse_flags", "traced_once", "trace_function", "checkpoint_name", "saved_residuals",
-    "sources_of", "place", "origin", "argument_names", "print_saved_residuals",
+    "everything_saveable", "DotsSaveable", "dots_saveable", "dots_with_no_batch_dims_saveable",
+    "SaveOnlyTheseNames", "SaveAnyNamesButThese", "save_only_these_names",
+    "save_any_names_but_these", "save_anything_except_these_names", "save_from_both_policies",
+    "offload_dot_with_no_batch_dims", "save_and_offload_only_these_names", "checkpoint_policies",
+    "NOT_GIVEN", "checkpoint", "remat", "cse_flags", "traced_once", "trace_function",
+    "checkpoint_name", "saved_residuals", "sources_of", "place", "origin", "argument_names",
+    "print_saved_residuals",
 ]
 
 
@@ -107,14 +107,31 @@ def save_from_both_policies(policy_1, policy_2):
     return policy
 
 
-def no_offloading(name):
-    def policy_maker(*args, **kwargs):
-        raise NotImplementedError(
-            f"checkpoint_policies.{name} moves residuals to the memory of another device; here is "
-            "one memory only. Save them there (dots_with_no_batch_dims_saveable, "
-            "save_only_these_names) or compute them again (nothing_saveable)")
-    policy_maker.__name__ = name
-    return policy_maker
+def offload_dot_with_no_batch_dims(offload_src, offload_dst):
+    """Keep what `dots_with_no_batch_dims_saveable` saves in another memory: here, where it is."""
+    def policy(primitive, *avals, **params):
+        dear = dots_with_no_batch_dims_saveable(primitive, *avals, **params)
+        return Offloadable(offload_src, offload_dst) if dear else Recompute
+    return policy
+
+
+def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_can_be_offloaded,
+                                      offload_src, offload_dst):
+    """Save named values, some in another memory: here, where they are.
+
+    ValueError for a name in both lists.
+    """
+    saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
+    if both := saved & offloaded:
+        raise ValueError("names_which_can_be_saved and names_which_can_be_offloaded must not have "
+                         f"names in common, got {sorted(both)} in both")
+
+    def policy(primitive, *avals, **params):
+        name = params["name"] if primitive is name_p else None
+        if name in offloaded:
+            return Offloadable(offload_src, offload_dst)
+        return Saveable if name in saved else Recompute
+    return policy
 
 
 checkpoint_policies = SimpleNamespace(
@@ -128,8 +145,8 @@ checkpoint_policies = SimpleNamespace(
     save_any_names_but_these=save_any_names_but_these,
     save_only_these_names=save_only_these_names,
     save_from_both_policies=save_from_both_policies,
-    offload_dot_with_no_batch_dims=no_offloading("offload_dot_with_no_batch_dims"),
-    save_and_offload_only_these_names=no_offloading("save_and_offload_only_these_names"))
+    offload_dot_with_no_batch_dims=offload_dot_with_no_batch_dims,
+    save_and_offload_only_these_names=save_and_offload_only_these_names)
 
 
 # --- checkpoint -----------------------------------------------------------------------------------
@@ -137,12 +154,13 @@ checkpoint_policies = SimpleNamespace(
 NOT_GIVEN = object()
 
 
-def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), concrete=NOT_GIVEN):
+def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=(),
+               concrete=NOT_GIVEN):
     """`fun`, whose intermediate values are computed again when it is differentiated.
 
     Of its arguments and results nothing changes. `policy(primitive, *avals, **params)` says which
-    results may be saved (see `checkpoint_policies`; none, by default). `static_argnums` are Python
-    values. With `prevent_cse` (a bool, or a tuple that is a prefix of the arguments) the compiler
+    results may be saved (see `checkpoint_policies`; none, by default). Arguments in
+    `static_argnums` or `static_argnames` are Python values. With `prevent_cse` (a bool, or a tuple that is a prefix of the arguments) the compiler
     is kept from reusing what the forward pass computed; inside a loop that is not needed.
     """
     if concrete is not NOT_GIVEN:
@@ -154,14 +172,17 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), concret
         raise TypeError("prevent_cse must be a bool or tuple of bools, got "
                         f"{prevent_cse!r} of type {type(prevent_cse).__name__}")
     nums = as_index_tuple("static_argnums of checkpoint", static_argnums)
+    by_name, names = chosen_positions("static", fun, (), static_argnames)
     programs = programs_of(fun, ("checkpoint",))
 
     @api_boundary
     @wraps(fun, updated=())
     def checkpointed(*args, **kwargs):
         chosen = normalise_argnums("static_argnums of checkpoint", nums, len(args))
-        static = {i: args[i] for i in chosen}
-        dynamic = tuple(x for i, x in enumerate(args) if i not in static)
+        static = {i: x for i, x in enumerate(args) if i in chosen or i in by_name}
+        static |= {k: x for k, x in kwargs.items() if k in names}
+        dynamic = tuple([x for i, x in enumerate(args) if i not in static])
+        kwargs = {k: x for k, x in kwargs.items() if k not in static}
         leaves, in_tree = tree_flatten((dynamic, kwargs))
         jaxpr, consts, out_tree = traced_once(programs, fun, static, len(args), leaves, in_tree)
         cse = prevent_cse
@@ -205,16 +226,19 @@ def traced_once(programs, fun, static, n_args, leaves, in_tree):
 
 
 def trace_function(fun, static, n_args, avals, in_tree):
+    named = {k: x for k, x in static.items() if isinstance(k, str)}
+
     def call(*dynamic, **kwargs):
         rest = iter(dynamic)
-        return fun(*[static[i] if i in static else next(rest) for i in range(n_args)], **kwargs)
+        args = [static[i] if i in static else next(rest) for i in range(n_args)]
+        return fun(*args, **kwargs, **named)
 
     flat = FlatFunction(call, in_tree, with_kwargs=True)
     try:
         jaxpr, consts = trace_to_jaxpr(flat, avals, fun_name(fun))
     except ConcretizationTypeError as error:
         error.add_note(f"{fun_name(fun)} was traced by checkpoint: checkpoint(…, static_argnums=…) "
-                       "makes arguments Python values")
+                       "or static_argnames=… makes arguments Python values")
         raise
     return convert_constvars_jaxpr(jaxpr), consts, flat.out_tree
 

@@ -90,7 +90,8 @@ class ShapedArray(AbstractValue):
         return self.shape[0]
 
     def str_short(self, short_dtypes=True):
-        name = short_dtype_name(self.dtype) if short_dtypes else self.dtype.name
+        short = short_dtypes or self.dtype == dtypes.float0       # whose name in NumPy is void
+        name = short_dtype_name(self.dtype) if short else self.dtype.name
         return f"{name}[{','.join(map(str, self.shape))}]"
 
     def __str__(self):

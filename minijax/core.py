@@ -320,7 +320,7 @@ class Tracer(ConcreteWhenKnown):
         return f"made while {self._trace.doing} {self._trace.name}, at {self._source}"
 
     def __repr__(self):
-        return f"{type(self).__name__}<{self.aval.str_short()}>"
+        return f"{type(self).__name__}({self.aval})"
 
 
 def tracer_aval(x):

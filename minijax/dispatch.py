@@ -68,7 +68,7 @@ def check_chosen(kind, fun, nums, given, names):
     if inspect.Parameter.VAR_KEYWORD not in kinds:
         for name in given:
             if name not in signature.parameters:
-                raise ValueError(f"jitted function {fun_name(fun)} has no argument {name!r}, which "
+                raise ValueError(f"function {fun_name(fun)} has no argument {name!r}, which "
                                  f"{kind}_argnames includes")
 
 

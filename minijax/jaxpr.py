@@ -16,8 +16,8 @@ __all__ = [
     "JaxprTypeError", "Var", "Literal", "is_literable", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
     "jaxprs_in_params", "inner_effects", "open_jaxpr", "eval_jaxpr", "last_reads", "jaxpr_as_fun",
     "Names", "encode_name", "WIDTH", "jaxpr_lines", "eqn_lines", "printed_params",
-    "name_as_outside", "param_lines", "nested_lines", "short_or_long", "param_text", "check_jaxpr",
-    "bind_var", "check_atom", "check_eqn", "dce_jaxpr", "inputs_read", "convert_constvars_jaxpr",
+    "name_as_outside", "param_lines", "short_or_long", "param_text", "check_jaxpr", "bind_var",
+    "check_atom", "check_eqn", "dce_jaxpr", "inputs_read", "convert_constvars_jaxpr",
 ]
 
 
@@ -32,7 +32,7 @@ class Var:
         self.aval = aval
 
     def __repr__(self):
-        return f"Var(id={id(self)}):{self.aval.str_short()}"
+        return f"Var(id={id(self)}):{self.aval.str_short(short_dtypes=False)}"
 
 
 class Literal:
@@ -45,7 +45,7 @@ class Literal:
         self.val, self.aval = val, aval
 
     def __repr__(self):
-        return f"{np.asarray(self.val).item()}"
+        return f"Literal({self.val})"
 
 
 def is_literable(x):
@@ -89,7 +89,7 @@ class Jaxpr:
         return Jaxpr(**(kept | changes))
 
     def __repr__(self):
-        return "\n".join(short_or_long(jaxpr_lines(self, Names()), WIDTH))
+        return "\n".join(short_or_long(self, Names(), WIDTH))
 
     def pretty_print(self):
         return repr(self)
@@ -265,25 +265,22 @@ def name_as_outside(eqn, names):
 def param_lines(name, value, names):
     """The lines of `name=value`, where the value may be a program or a tuple of programs."""
     if isinstance(value, (Jaxpr, ClosedJaxpr)):
-        first, *rest = nested_lines(value, names, WIDTH - 7 - len(name))
+        first, *rest = short_or_long(value, names, WIDTH - 7 - len(name))
         return [f"{name}={first}", *rest]
     if isinstance(value, tuple) and any(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
-        lines = (line for v in value for line in nested_lines(v, names, WIDTH - 8))
+        lines = (line for v in value for line in short_or_long(v, names, WIDTH - 8))
         return [f"{name}=(", *("  " + line for line in lines), ")"]
     if name == "dimension_numbers" and type(value) is tuple:      # of dot_general: axes as lists
         value = tuple(tuple(list(axes) for axes in pair) for pair in value)
     return [f"{name}={param_text(value)}"]
 
 
-def nested_lines(jaxpr, names, width):
-    return short_or_long(jaxpr_lines(jaxpr, names), width)
-
-
-def short_or_long(lines, width):
-    """A program of one equation, or none, on one line if it fits."""
-    head, *eqns, tail = [line.strip() for line in lines]
-    flat = " ".join([head, *(eqns or [""]), tail])
-    return [flat] if len(eqns) <= 1 and len(flat) <= width else lines
+def short_or_long(jaxpr, names, width):
+    """The lines of a program: one, if each equation has one and all fit."""
+    head, *eqns, tail = lines = jaxpr_lines(jaxpr, names)
+    flat = " ".join([head, "; ".join(line.strip() for line in eqns), tail.strip()])
+    fits = len(eqns) == len(open_jaxpr(jaxpr).eqns) and len(flat) <= width
+    return [flat] if fits else lines
 
 
 def param_text(value):

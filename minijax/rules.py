@@ -82,7 +82,7 @@ class Zero:
         return cls(typeof(x).to_tangent_aval())
 
     def __repr__(self):
-        return f"Zero({self.aval.str_short()})"
+        return f"Zero({self.aval})"
 
 
 def is_zero(t):
@@ -114,7 +114,7 @@ class UndefinedPrimal:
         self.aval = aval
 
     def __repr__(self):
-        return f"UndefinedPrimal({self.aval.str_short()})"
+        return f"UndefinedPrimal({self.aval})"
 
 
 def is_undefined_primal(x):

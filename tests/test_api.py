@@ -137,6 +137,7 @@ def test_holomorphic():
 def test_printed_jaxprs_are_jaxs():
     for f, args in [
         (lambda lib: lambda x: lib.numpy.sin(x) * 2.0 + x, (V,)),
+        (lambda lib: lambda x: lib.numpy.cos(lib.numpy.sin(x)), (2.0,)),
         (lambda lib: lambda x: lib.numpy.tanh(x @ W.T), (V,)),
         (lambda lib: lambda x: x[1:] + lib.numpy.sum(x) + x[0], (V,)),
         (lambda lib: lib.jit(lambda x, y: lib.numpy.exp(x) - y), (V, 2.0)),
@@ -146,6 +147,16 @@ def test_printed_jaxprs_are_jaxs():
     ]:
         ours, theirs = (normal(str(lib.make_jaxpr(f(lib))(*args))) for lib in (minijax, jax))
         assert ours == theirs
+
+
+@pytest.mark.parametrize("transform", [
+    lambda lib, f: lib.jit(f)(2.0), lambda lib, f: lib.vmap(f)(V), lambda lib, f: lib.jvp(f, (2.0,), (1.0,)),
+    lambda lib, f: lib.jvp(lib.jit(f), (V,), (V,)), lambda lib, f: lib.jit(lib.vmap(f))(V)])
+def test_tracers_are_printed_like_jaxs(transform):
+    printed = {lib: [] for lib in (minijax, jax)}
+    for lib, seen in printed.items():
+        transform(lib, lambda x: (seen.append(str(x)), x * 2.0)[1])
+    assert printed[minijax] == printed[jax] and printed[jax]
 
 
 def normal(text):

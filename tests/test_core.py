@@ -282,7 +282,7 @@ def test_tracers_answer_from_their_aval():
     x = unknown((2, 3), np.int16)
     assert (x.shape, x.ndim, x.size, x.nbytes, x.itemsize, len(x)) == ((2, 3), 2, 6, 12, 2, 2)
     assert x.dtype == np.int16 and not x.weak_type and typeof(x) is x.aval
-    assert repr(x) == "Unknown<i16[2,3]>"
+    assert repr(x) == "Unknown(int16[2,3])"
 
 
 @pytest.mark.parametrize("convert, error", [

@@ -160,6 +160,12 @@ UNSET_MATH = """[...document.querySelectorAll('.math')]
     .filter(e => !e.querySelector('mjx-container')).map(e => e.textContent.slice(0, 60))"""
 BAD_MATH = """[...document.querySelectorAll('mjx-container [data-mjx-error]')]
     .map(e => e.getAttribute('data-mjx-error'))"""
+UNKNOWN_MACROS = """[...document.querySelectorAll('mjx-container [fill=red]')]
+    .map(e => e.closest('.math').textContent.slice(0, 60))"""
+CLIPPED_TEXT = """[...document.querySelectorAll('article svg text')].filter(e => {
+    const text = e.getBoundingClientRect(), box = e.ownerSVGElement.getBoundingClientRect();
+    return text.right > box.right + 1 || text.left < box.left - 1; })
+    .map(e => e.textContent.slice(0, 80))"""
 BROKEN_IMAGES = """[...document.images].filter(i => i.loading !== 'lazy' && !i.naturalWidth)
     .map(i => i.src.slice(0, 100))"""
 NAMELESS_IMAGES = """[...document.querySelectorAll('article img:not([alt]), article svg[role=img]')]
@@ -185,6 +191,8 @@ def check_page(page, site, url):
     wrong = [] if page.evaluate("!!document.querySelector('article h1')") else ["has no title"]
     wrong += [f"mathematics is not typeset: {t!r}" for t in page.evaluate(UNSET_MATH)]
     wrong += [f"an error in mathematics: {t!r}" for t in page.evaluate(BAD_MATH)]
+    wrong += [f"a macro that MathJax does not know: {t!r}" for t in page.evaluate(UNKNOWN_MACROS)]
+    wrong += [f"text runs out of its picture: {t!r}" for t in page.evaluate(CLIPPED_TEXT)]
     wrong += [f"a picture is missing: {t}" for t in page.evaluate(BROKEN_IMAGES)]
     wrong += [f"a picture has no description: {t}" for t in page.evaluate(NAMELESS_IMAGES)]
     page.resize(PHONE, mobile=True)

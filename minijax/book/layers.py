@@ -6,6 +6,7 @@ list, and modules that match the same pattern; tests/test_layers.py holds the pa
 
 from fnmatch import fnmatchcase
 from html import escape
+from textwrap import wrap
 from typing import NamedTuple
 
 __all__ = ["Layer", "LAYERS", "place_of", "LayerDiagram", "layer_diagram"]
@@ -51,7 +52,7 @@ LAYERS = (
           "jax/_src/api.py"),
     Layer("front", ("lax", "numpy.*", "nn", "purity", "checkers", "debug", "experimental.*", "extending",
                     "interpreters.*", "extend.*", "__init__", "book.*"),
-          "what a user imports: numpy, lax, nn, debug, experimental; and the rule checkers",
+          "what a user imports: numpy, lax, nn, debug, …; and the rule checkers",
           "jax/numpy, jax/lax, jax/nn"),
 )
 
@@ -68,7 +69,7 @@ def place_of(module):
 # --- The diagram ----------------------------------------------------------------------------------
 
 WIDTH, ROW, GAP = 640, 28, 4
-LIT_ROW = ROW + 18                  # the lit layer has a second line
+LINE, NOTE_CHARS = 18, 78           # the lit layer has a note of one line or more
 NAME_X, TEXT_X = 14, 138
 ACCENT = "#e8930c"
 
@@ -118,26 +119,31 @@ def describe(rows):
 def draw_svg(rows, lit, text):
     y, boxes = 2, []
     for i in reversed(range(len(LAYERS))):
-        boxes.append(draw_row(LAYERS[i], y, i in rows, lit))
-        y += (LIT_ROW if i in rows else ROW) + GAP
+        note = note_lines(LAYERS[i], lit) if i in rows else []
+        boxes.append(draw_row(LAYERS[i], y, note))
+        y += ROW + LINE * len(note) + GAP
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" role="img" '
             f'aria-label="{escape(text)}" style="width:100%;max-width:{WIDTH}px;height:auto" '
             f'font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="13" '
             f'fill="currentColor"><title>{escape(text)}</title>\n' + "\n".join(boxes) + "\n</svg>")
 
 
-def draw_row(layer, y, is_lit, lit):
-    height = LIT_ROW if is_lit else ROW
-    style = f'fill="{ACCENT}" fill-opacity="0.28" stroke="{ACCENT}" stroke-width="1.5"' if is_lit \
+def note_lines(layer, lit):
+    """What is lit in a layer and where JAX has it, in lines that fit into the box."""
+    here = [m for m in lit if m != layer.name and LAYERS[layer_index(m)] is layer]
+    note = (f"here: {', '.join(here)} · " if here else "") + f"in JAX: {layer.jax}"
+    return wrap(note, NOTE_CHARS, break_long_words=False)
+
+
+def draw_row(layer, y, note):
+    """A layer's box; the layer is lit if it has a note."""
+    style = f'fill="{ACCENT}" fill-opacity="0.28" stroke="{ACCENT}" stroke-width="1.5"' if note \
         else 'fill="currentColor" fill-opacity="0.05" stroke="currentColor" stroke-opacity="0.25"'
-    strong = ' font-weight="bold"' if is_lit else ' fill-opacity="0.75"'
-    parts = [f'<rect x="1" y="{y}" width="{WIDTH - 2}" height="{height}" rx="5" {style}/>',
+    strong = ' font-weight="bold"' if note else ' fill-opacity="0.75"'
+    parts = [f'<rect x="1" y="{y}" width="{WIDTH - 2}" height="{ROW + LINE * len(note)}" rx="5" {style}/>',
              f'<text x="{NAME_X}" y="{y + 19}"{strong}>{escape(layer.name)}</text>',
-             svg_text(TEXT_X, y + 19, layer.summary, 12.5, 0.9 if is_lit else 0.6)]
-    if is_lit:
-        here = ", ".join(m for m in lit if m != layer.name and LAYERS[layer_index(m)] is layer)
-        note = (f"here: {here} · " if here else "") + f"in JAX: {layer.jax}"
-        parts.append(svg_text(TEXT_X, y + 37, note, 11.5, 0.75))
+             svg_text(TEXT_X, y + 19, layer.summary, 12.5, 0.9 if note else 0.6)]
+    parts += [svg_text(TEXT_X, y + 19 + LINE * (k + 1), line, 11.5, 0.75) for k, line in enumerate(note)]
     return "".join(parts)
 
 

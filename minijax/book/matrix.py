@@ -46,7 +46,7 @@ def rule_matrix(primitives=None, kinds=KINDS, columns=None):
     parts += [row_names(chunk, i * pitch + label - 6) for i, chunk in enumerate(chunks)]
     parts += draw_marks(spots, states, kinds)
     low = HEAD + per_column * ROW + 18
-    width = max(len(chunks) * pitch - GAP + 24, 330)
+    width = max(len(chunks) * pitch - GAP + 34, 330)
     return Drawing([*parts, *draw_legend(low)], width, low + 8, describe(states, kinds),
                    plain_table(states, kinds))
 

@@ -9,8 +9,9 @@ from math import prod
 import numpy as np
 
 from minijax.loop_ir import (
-    MOVES, NARROW, COMPLEX, AxisValue, BOOL, Branch, Call, Const, IDENTITIES, InBounds, Index, Load, Loop, MOVES, NARROW, Nest, OPS, Op,
-    Quotient, Reduce, SAME, Store, While, buffer_of, index_maps_of, nodes_read,
+    AxisValue, BOOL, Branch, COMPLEX, Call, Const, IDENTITIES, InBounds, Index, Load, Loop, MOVES,
+    NARROW, Nest, OPS, Op, Quotient, Reduce, SAME, Store, While, buffer_of, index_maps_of,
+    nodes_read,
 )
 
 __all__ = [

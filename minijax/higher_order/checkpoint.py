@@ -10,26 +10,31 @@ from typing import NamedTuple
 from minijax.avals import typeof
 from minijax.compiler.passes import CALLS
 from minijax.core import Primitive, rule_for, set_current_trace
+from minijax.higher_order.cond import any_of, bind_cond, cond_p, join_splits, programs_of
 from minijax.higher_order.jit import jit_p
 from minijax.higher_order.programs import (
-    batch_jaxpr, closed_program, jvp_jaxpr, memo_by_jaxpr, partial_eval_jaxpr, residual_sources,
-    tracked,
+    any_flag, batch_jaxpr, closed_program, jvp_jaxpr, memo_by_jaxpr, merge, none_of,
+    partial_eval_jaxpr, program_used, split_list, tracked, untracked,
 )
+from minijax.higher_order.scan import padded, parts_of_body, run_known, scan_p
+from minijax.higher_order.while_loop import while_p
 from minijax.interpreters.partial_eval import PartialEvalTrace
 from minijax.interpreters.staging import JaxprTrace, JaxprTracer, trace_to_closed_jaxpr
 from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import (
-    ClosedJaxpr, Var, convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr, inner_effects, open_jaxpr,
+    ClosedJaxpr, Jaxpr, Var, convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr, inner_effects,
+    open_jaxpr,
 )
 from minijax.loop_ir import lower_moving
 from minijax.primitives.barrier import optimization_barrier_p
 from minijax.rules import UndefinedPrimal, Zero, defvectorized, is_undefined_primal, is_zero
 
 __all__ = [
-    "name_p", "name_jvp", "Answer", "Saveable", "Recompute", "nothing_saveable", "is_saved",
-    "RematTracer", "RematTrace", "Split", "split_by_policy", "used_constants", "record_later",
-    "with_program", "checkpoint_p", "SPLIT_CALLS", "transpose_again", "inlined_checkpoint",
-    "behind_barrier",
+    "name_p", "name_jvp", "Answer", "Saveable", "Recompute", "Offloadable", "nothing_saveable",
+    "is_saved", "RematTracer", "RematTrace", "Split", "split_by_policy", "used_constants",
+    "split_call", "later_params", "with_program", "split_loop", "split_turn", "split_choice",
+    "split_each_branch", "checkpoint_p", "without_unread", "SPLITS", "transpose_again",
+    "inlined_checkpoint", "behind_barrier",
 ]
 
 
@@ -61,16 +66,23 @@ class Answer(NamedTuple):
 Saveable, Recompute = Answer("Saveable"), Answer("Recompute")
 
 
+class Offloadable(NamedTuple):
+    """A policy's answer for a result to be kept in another memory: here is one, and it stays there."""
+    src: str
+    dst: str
+
+
 def nothing_saveable(primitive, *avals, **params):
     """Compute everything again: what `checkpoint` does if no policy is given."""
     return False
 
 
 def is_saved(answer):
-    if isinstance(answer, (bool, Answer)):
-        return answer is True or answer is Saveable
-    raise TypeError("a checkpoint policy must return True (or Saveable) for a result that may be "
-                    f"saved, and False (or Recompute) for others; got {answer!r}")
+    if isinstance(answer, (bool, Answer, Offloadable)):
+        return answer is not False and answer is not Recompute
+    raise TypeError("a checkpoint policy must return True (or Saveable, or Offloadable(…)) for a "
+                    "result that may be saved, and False (or Recompute) for others; got "
+                    f"{answer!r}")
 
 
 # --- A trace that writes the known part down twice ------------------------------------------------
@@ -101,28 +113,18 @@ class RematTrace(PartialEvalTrace):
         return x.known if self.is_mine(x) else x
 
     def process_primitive(self, primitive, args, params):
-        if primitive in SPLIT_CALLS:
-            return self.split_call(primitive, args, params)
-        if any(self.is_unknown(a) for a in args):
-            if "partial_eval" not in primitive.rules:
+        unknown = tuple(map(self.is_unknown, args))
+        if primitive in SPLITS and not (primitive is cond_p and unknown[0]):
+            return SPLITS[primitive](self, primitive, args, unknown, params)
+        if any(unknown):
+            if primitive is not while_p:
                 return JaxprTrace.process_primitive(self, primitive, args, params)
             return self.write_again(primitive, args, params, self.known_part(primitive, args, params))
         with set_current_trace(self.parent):
-            known = primitive.bind(*[self.known_value(a) for a in args], **params)
+            known = primitive.bind(*map(self.known_value, args), **params)
         if self.saves(primitive, args, params):
             return known
         return self.write_again(primitive, args, params, known)
-
-    def split_call(self, primitive, args, params):
-        unknown = tuple(map(self.is_unknown, args))
-        known = [not u for u in unknown]
-        split = split_by_policy(open_jaxpr(params["jaxpr"]), unknown, self.policy, True)
-        with set_current_trace(self.parent):
-            outs = primitive.bind(
-                *split.consts, *map(self.known_value, tracked(known, args)),
-                **with_program(params, split.known,
-                               lambda cse: [True] * len(split.consts) + tracked(known, cse)))
-        return record_later(self, split, outs, primitive, args, unknown, params)
 
     def saves(self, primitive, args, params):
         # Whatever has an effect happens once.
@@ -136,7 +138,7 @@ class RematTrace(PartialEvalTrace):
         return [y if x is None else RematTracer(y, x) for y, x in zip(later, known)]
 
     def known_part(self, primitive, args, params):
-        """The results of a loop or branch that its known operands decide; None for the others."""
+        """The results of a loop that its known operands decide; None for the others."""
         trace = PartialEvalTrace(self.parent, self.name)
         try:
             operands = [trace.new_arg(typeof(a)) if self.is_unknown(a) else self.known_value(a)
@@ -146,6 +148,13 @@ class RematTrace(PartialEvalTrace):
             return [None if trace.is_mine(out) else out for out in outs]
         finally:
             trace.end()
+    def record_split(self, primitive, operands, params, known, out_unknown, out_again):
+        """Write the later part of a split down; all results in the order of the whole."""
+        outs = iter(JaxprTrace.process_primitive(self, primitive, operands, params))
+        self.eqns[-1] = primitive.dce_rule(self.eqns[-1], (True,) * len(self.eqns[-1].outvars))
+        known = iter(known)
+        return [next(outs) if u else RematTracer(next(outs), next(known)) if r else next(known)
+                for u, r in zip(out_unknown, out_again)]
 
 
 # --- Splitting a program by a policy --------------------------------------------------------------
@@ -154,39 +163,42 @@ class Split(NamedTuple):
     """A program in two parts.
 
     `known` takes the values of `consts` and the known inputs; it returns the known results, then
-    residuals. `later` takes residuals, which come from argument `sources[i]` of the known part or,
-    if that is None, from its results; then the unknown inputs. It returns the results that are
+    residuals. `later` takes the residuals, then all inputs. It returns the results that are
     unknown, and those computed again, in the order of the program.
     """
-    known: object
+    known: Jaxpr
     consts: list
-    later: object
-    sources: list
-    out_unknown: list
-    out_again: list
+    later: Jaxpr
+    n_residuals: int
+    out_unknown: tuple
+    out_again: tuple
 
 
 @memo_by_jaxpr
-def split_by_policy(jaxpr, unknown, policy, again):
-    """The Split of a program without constvars; with `again`, known results are computed later, too."""
+def split_by_policy(jaxpr, unknown, policy, wanted=None, again=None):
+    """The Split of a program without constvars.
+
+    Results flagged in `wanted` count as unknown. Known results flagged in `again` are computed
+    later, too; if that is None, those which the policy does not save.
+    """
     known = JaxprTrace(jaxpr.name)
     later = RematTrace(known, policy, jaxpr.name)
     try:
-        args = [(later if u else known).new_arg(v.aval) for v, u in zip(jaxpr.invars, unknown)]
+        args = [later.new_arg(aval) for aval in jaxpr.in_avals]
+        args = [x if u else RematTracer(x, known.new_arg(x.aval)) for x, u in zip(args, unknown)]
         with set_current_trace(later):
             outs = eval_jaxpr(jaxpr, [], *args)
-        out_unknown = [later.is_unknown(out) for out in outs]
-        out_again = [again and type(out) is RematTracer for out in outs]
-        wanted = [out for out, u, r in zip(outs, out_unknown, out_again) if u or r]
-        later_jaxpr, residuals = used_constants(*later.to_jaxpr(wanted))
-        known_outs = [later.known_value(out) for out, u in zip(outs, out_unknown) if not u]
+        out_unknown = any_flag(map(later.is_unknown, outs), wanted or none_of(outs))
+        again = again or [type(out) is RematTracer for out in outs]
+        out_again = tuple([r and not u for r, u in zip(again, out_unknown)])
+        later_jaxpr, residuals = used_constants(
+            *later.to_jaxpr(tracked(any_flag(out_unknown, out_again), outs)))
+        known_outs = map(later.known_value, untracked(out_unknown, outs))
         known_jaxpr, consts = known.to_jaxpr([*known_outs, *residuals])
     finally:
         known.end(), later.end()
-    known_jaxpr = dce_jaxpr(convert_constvars_jaxpr(known_jaxpr))
-    known_jaxpr, sources = residual_sources(known_jaxpr, len(residuals))
-    return Split(known_jaxpr, consts, convert_constvars_jaxpr(later_jaxpr), sources, out_unknown,
-                 out_again)
+    return Split(dce_jaxpr(convert_constvars_jaxpr(known_jaxpr)), consts,
+                 convert_constvars_jaxpr(later_jaxpr), len(residuals), out_unknown, out_again)
 
 
 def used_constants(jaxpr, consts):
@@ -198,25 +210,24 @@ def used_constants(jaxpr, consts):
     return jaxpr.replace(constvars=tracked(flags, jaxpr.constvars)), tracked(flags, consts)
 
 
-def record_later(trace, split, outs, primitive, args, unknown, params):
-    """Write the later part down, as an application of `primitive`; all results in their order."""
-    n_known = len(split.out_unknown) - sum(split.out_unknown)
-    known, computed = iter(outs[:n_known]), iter(outs[n_known:])
-    known_args = [*split.consts, *tracked([not u for u in unknown], args)]
-    residuals = [next(computed) if s is None else known_args[s] for s in split.sources]
+# --- Programs in programs -------------------------------------------------------------------------
 
-    def cse_of_later(cse):
-        of_known = [True] * len(split.consts) + tracked([not u for u in unknown], cse)
-        return [s is None or of_known[s] for s in split.sources] + tracked(unknown, cse)
+def split_call(trace, primitive, args, unknown, params):
+    """A call: its program is split, and both parts are called."""
+    split = split_by_policy(open_jaxpr(params["jaxpr"]), unknown, trace.policy)
+    known_args = map(trace.known_value, untracked(unknown, args))
+    with set_current_trace(trace.parent):
+        outs = primitive.bind(*split.consts, *known_args, **with_program(
+            params, split.known, lambda cse: [True] * len(split.consts) + untracked(unknown, cse)))
+    known, residuals = split_list(outs, [split.out_unknown.count(False)])
+    return trace.record_split(primitive, [*residuals, *args], later_params(params, split), known,
+                              split.out_unknown, split.out_again)
 
-    later_params = with_program(params, split.later, cse_of_later)
-    if primitive is checkpoint_p:
-        later_params["differentiated"] = True
-    # JaxprTrace's own method: the later part is recorded, not split again.
-    later = iter(JaxprTrace.process_primitive(
-        trace, primitive, [*residuals, *tracked(unknown, args)], later_params))
-    return [next(later) if u else RematTracer(next(later), next(known)) if r else next(known)
-            for u, r in zip(split.out_unknown, split.out_again)]
+
+def later_params(params, split):
+    """Parameters of the call of the later part."""
+    params = with_program(params, split.later, lambda cse: [True] * split.n_residuals + [*cse])
+    return params | ({"differentiated": True} if "differentiated" in params else {})
 
 
 def with_program(params, jaxpr, new_cse):
@@ -227,6 +238,70 @@ def with_program(params, jaxpr, new_cse):
     if isinstance(params.get("prevent_cse"), tuple):
         changes["prevent_cse"] = tuple(new_cse(params["prevent_cse"]))
     return params | changes
+
+
+def split_loop(trace, primitive, args, unknown, params):
+    """A scan: residuals of its turns are stacked; the later scan has the known carries once more."""
+    sizes = params["num_consts"], params["num_carry"]
+    how = params["length"], params["reverse"], params["unroll"]
+    parts, out_again = split_turn(params["jaxpr"].jaxpr, sizes, unknown, trace.policy)
+    flags = split_list(unknown, sizes)
+    flags[1] = parts.carry_unknown
+    groups = split_list(args, sizes)
+    known = [[*map(trace.known_value, untracked(*pair))] for pair in zip(flags, groups)]
+    with set_current_trace(trace.parent):
+        known_outs, same, rows = run_known(parts, known, *how)
+    params = params | dict(jaxpr=ClosedJaxpr(parts.later), num_consts=len(same) + sizes[0])
+    return trace.record_split(primitive, [*same, *args, *rows], params, known_outs,
+                              parts.out_unknown, out_again)
+
+
+@memo_by_jaxpr
+def split_turn(jaxpr, sizes, unknown, policy):
+    """SplitBody whose later body takes all arguments, and which results it computes again."""
+    const_unknown, carry_unknown, row_unknown = split_list(unknown, sizes)
+    while True:
+        flags = const_unknown, carry_unknown, row_unknown
+        wanted = padded(carry_unknown, len(jaxpr.outvars))
+        split = split_by_policy(jaxpr, sum(flags, ()), policy, wanted)
+        found = split.out_unknown[:sizes[1]]
+        if found == carry_unknown:
+            break
+        carry_unknown = found
+    # The later loop goes through all carries, also if the policy saves what comes out of a turn.
+    again = tuple([True] * sizes[1] + [*split.out_again[sizes[1]:]])
+    split = split_by_policy(jaxpr, sum(flags, ()), policy, wanted, again)
+    parts = parts_of_body(split.known, split.consts, split.later, split.n_residuals, flags,
+                          split.out_unknown)
+    return parts, split.out_again
+
+
+def split_choice(trace, primitive, args, unknown, params):
+    """A cond whose index is known: each branch is split."""
+    index, *operands = args
+    parts, out_again = split_each_branch(*programs_of(params["branches"]), unknown[1:],
+                                         trace.policy)
+    known_args = map(trace.known_value, untracked(unknown[1:], operands))
+    with set_current_trace(trace.parent):
+        outs = bind_cond(trace.known_value(index), parts.known, [*parts.consts, *known_args])
+    known, residuals = split_list(outs, [parts.out_unknown.count(False)])
+    return trace.record_split(primitive, [index, *residuals, *operands],
+                              dict(branches=tuple(map(ClosedJaxpr, parts.later))), known,
+                              parts.out_unknown, out_again)
+
+
+@memo_by_jaxpr
+def split_each_branch(first, others, unknown, policy):
+    """SplitBranches whose later programs take all operands, and which results these compute again."""
+    branches = (first, *others)
+    splits = [split_by_policy(b, unknown, policy) for b in branches]
+    out_unknown = any_of([s.out_unknown for s in splits])
+    again = any_of([s.out_again for s in splits])
+    splits = [split_by_policy(b, unknown, policy, out_unknown, again) for b in branches]
+    sources = [[None] * s.n_residuals for s in splits]
+    parts = join_splits([s.known for s in splits], [s.consts for s in splits],
+                        [s.later for s in splits], sources, out_unknown)
+    return parts, splits[0].out_again
 
 
 # --- The primitive --------------------------------------------------------------------------------
@@ -280,15 +355,32 @@ def _checkpoint_batch(axis, vals, dims, **params):
 
 @checkpoint_p.def_partial_eval
 def _checkpoint_partial_eval(trace, *args, **params):
-    unknown = tuple(trace.is_mine(a) for a in args)
+    unknown = tuple([trace.is_mine(a) for a in args])
     policy = params["policy"] or nothing_saveable
-    split = split_by_policy(params["jaxpr"], unknown, policy, False)
+    split = split_by_policy(params["jaxpr"], unknown, policy, None, none_of(params["jaxpr"].outvars))
     with set_current_trace(trace.parent):
-        outs = eval_jaxpr(split.known, [], *split.consts, *tracked([not u for u in unknown], args))
-    return record_later(trace, split, outs, checkpoint_p, args, unknown, params)
+        outs = eval_jaxpr(split.known, [], *split.consts, *untracked(unknown, args))
+    known, residuals = split_list(outs, [split.out_unknown.count(False)])
+    operands, params = without_unread([*residuals, *args], later_params(params, split))
+    # JaxprTrace's own method: the later part is recorded, not split again.
+    later = JaxprTrace.process_primitive(trace, checkpoint_p, operands, params)
+    return merge(split.out_unknown, later, known)
 
 
-SPLIT_CALLS = {jit_p, checkpoint_p}     # programs that a policy is asked about equation by equation
+def without_unread(operands, params, used=None):
+    """Operands that the program reads for its used results, and parameters for these alone."""
+    program, read = program_used(params["jaxpr"], used)
+    return tracked(read, operands), with_program(params, program, lambda cse: tracked(read, cse))
+
+
+@checkpoint_p.def_dce
+def _checkpoint_dce(eqn, used):
+    invars, params = without_unread(eqn.invars, eqn.params, used)
+    return eqn.replace(invars=invars, params=params, outvars=tracked(used, eqn.outvars))
+
+
+# Of a while loop nothing can be stacked: its known results are computed now, and all of it again.
+SPLITS = {jit_p: split_call, checkpoint_p: split_call, scan_p: split_loop, cond_p: split_choice}
 
 
 # --- Backwards ------------------------------------------------------------------------------------

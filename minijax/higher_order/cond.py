@@ -31,8 +31,8 @@ from minijax.rules import (
 
 __all__ = [
     "share_consts", "take_all", "any_of", "jvp_branches", "batch_branches", "transpose_branches",
-    "SplitBranches", "split_branches", "Residuals", "numbered", "cond_p", "bind_cond",
-    "programs_of", "select_branches", "is_float", "along_rows", "branches_used",
+    "SplitBranches", "split_branches", "join_splits", "Residuals", "numbered", "cond_p",
+    "bind_cond", "programs_of", "select_branches", "is_float", "along_rows", "branches_used",
 ]
 
 
@@ -109,15 +109,20 @@ class SplitBranches(NamedTuple):
 
 @memo_by_jaxpr
 def split_branches(first, others, unknown):
-    """SplitBranches. Residuals differ between branches, so these share slots for them.
-
-    A branch fills the slots of the types that it has residuals of, and puts zeros into the others.
-    """
+    """The SplitBranches of branches of which some operands are unknown."""
     branches = (first, *others)
     out_unknown = any_of([partial_eval_jaxpr(b, unknown)[3] for b in branches])
     splits = [partial_eval_jaxpr(b, unknown, out_unknown) for b in branches]
-    programs, consts = share_consts([s[0] for s in splits], [s[1] for s in splits])
-    parts = [Residuals(s[0], p, s[2], s[4]) for s, p in zip(splits, programs)]
+    return join_splits(*zip(*[(s[0], s[1], s[2], s[4]) for s in splits]), out_unknown)
+
+
+def join_splits(known, consts, later, sources, out_unknown):
+    """The SplitBranches of branches that are split. Residuals differ, so these share slots for them.
+
+    A branch fills the slots of the types that it has residuals of, and puts zeros into the others.
+    """
+    programs, consts = share_consts(known, consts)
+    parts = [Residuals(*part) for part in zip(known, programs, later, sources)]
     used = sorted({i for part in parts for i in part.forwarded})
     slots = list({key: None for part in parts for key in part.computed})
     return SplitBranches(tuple([part.fill(slots) for part in parts]), consts,

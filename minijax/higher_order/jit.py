@@ -10,7 +10,8 @@ from minijax.compiler import compile_jaxpr
 from minijax.config import debug_infs, debug_nans, disable_jit
 from minijax.core import Primitive, set_current_trace
 from minijax.higher_order.programs import (
-    batch_jaxpr, jvp_jaxpr, memo_by_jaxpr, partial_eval_jaxpr, tracked, transpose_jaxpr,
+    batch_jaxpr, jvp_jaxpr, memo_by_jaxpr, partial_eval_jaxpr, program_used, tracked,
+    transpose_jaxpr,
 )
 from minijax.interpreters.staging import JaxprTrace
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, inner_effects
@@ -114,3 +115,11 @@ def _jit_transpose(cts, *operands, jaxpr, name, inline, donated_invars):
     outs = iter(bind_jit(program, consts, [*residuals, *tracked(given, cts)], name, inline))
     in_cts = iter([next(outs) if flag else None for flag in produced])
     return [next(in_cts) if l else None for l in linear]
+
+
+@jit_p.def_dce
+def _jit_dce(eqn, used):
+    program, read = program_used(eqn.params["jaxpr"].jaxpr, used)
+    donated = tuple(tracked(read, eqn.params["donated_invars"]))
+    return eqn.replace(params=eqn.params | dict(jaxpr=ClosedJaxpr(program), donated_invars=donated),
+                       invars=tracked(read, eqn.invars), outvars=tracked(used, eqn.outvars))

@@ -15,13 +15,14 @@ from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.partial_eval import split_jaxpr
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.interpreters.transpose import backward_pass
-from minijax.jaxpr import Var, convert_constvars_jaxpr, eval_jaxpr
+from minijax.jaxpr import Var, convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr, inputs_read
 from minijax.rules import UndefinedPrimal, Zero, instantiate_zeros, is_zero
 
 __all__ = [
     "memos", "Memo", "memo_by_jaxpr", "closed_program", "as_flat", "tracked", "untracked", "merge",
     "split_list", "any_flag", "none_of", "instantiated", "jvp_jaxpr", "batch_jaxpr",
-    "batch_jaxpr_to", "batched_aval", "partial_eval_jaxpr", "residual_sources", "transpose_jaxpr",
+    "batch_jaxpr_to", "batched_aval", "partial_eval_jaxpr", "residual_sources", "program_used",
+    "transpose_jaxpr",
 ]
 
 
@@ -187,6 +188,16 @@ def residual_sources(known, n_residuals):
     sources = [position.get(v) if isinstance(v, Var) else None for v in known.outvars[first:]]
     kept = [v for v, s in zip(known.outvars[first:], sources) if s is None]
     return known.replace(outvars=[*known.outvars[:first], *kept]), sources
+
+
+# --- Dead code ------------------------------------------------------------------------------------
+
+@memo_by_jaxpr
+def program_used(jaxpr, used):
+    """The program with used results only, without arguments that it does not read; which it reads."""
+    smaller = dce_jaxpr(jaxpr, used)
+    read = inputs_read(smaller)
+    return smaller.replace(invars=tracked(read, jaxpr.invars)), read
 
 
 # --- Transposition --------------------------------------------------------------------------------

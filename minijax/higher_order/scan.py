@@ -30,8 +30,8 @@ from minijax.rules import (
 )
 
 __all__ = [
-    "jvp_of_body", "padded", "paired", "batched_body", "SplitBody", "split_body", "hoist",
-    "without_copies", "in_order", "transposed_body", "adding_up", "scan_p", "bind_scan",
+    "jvp_of_body", "padded", "paired", "batched_body", "SplitBody", "split_body", "parts_of_body",
+    "hoist", "without_copies", "in_order", "transposed_body", "adding_up", "scan_p", "bind_scan",
     "turn_by_turn", "run_known", "transpose_linear_part", "body_used",
 ]
 
@@ -129,15 +129,20 @@ def split_body(jaxpr, sizes, unknown):
         if found == carry_unknown:
             break
         carry_unknown = found
-    n_consts = len(consts) + const_unknown.count(False)
-    once, more, known, varies = hoist(convert_constvars_jaxpr(known), n_consts, n_residuals)
-    n_rows = row_unknown.count(False)
-    known, places = without_copies(known, varies.count(True), carry_unknown.count(False), n_rows)
+    flags = const_unknown, carry_unknown, row_unknown
+    return parts_of_body(convert_constvars_jaxpr(known), consts, later, n_residuals, flags,
+                         tuple(out_unknown))
+
+
+def parts_of_body(known, consts, later, n_residuals, unknown, out_unknown):
+    """SplitBody of a body that is split like any program, its residuals sorted by where they are."""
+    n_consts, n_carries, n_rows = [flags.count(False) for flags in unknown]
+    once, more, known, varies = hoist(known, len(consts) + n_consts, n_residuals)
+    known, places = without_copies(known, varies.count(True), n_carries, n_rows)
     numbers = iter(range(len(varies)))
     places = merge(varies, places, [("once", next(numbers)) for v in varies if not v])
-    later, same, rows = in_order(later, places, len(later.invars) - len(places) - sum(row_unknown))
-    return SplitBody(once, [*more, *consts], known, later, same, rows, carry_unknown,
-                     tuple(out_unknown))
+    later, same, rows = in_order(later, places)
+    return SplitBody(once, [*more, *consts], known, later, same, rows, unknown[1], out_unknown)
 
 
 def hoist(known, n_consts, n_residuals):
@@ -167,7 +172,7 @@ def without_copies(known, n_residuals, n_carries, n_rows):
     return known.replace(outvars=[*outs, *stacked]), [place[v] for v in residuals]
 
 
-def in_order(later, places, n_before_rows):
+def in_order(later, places):
     """The later body with its residuals in the order of consts and xs, and the places of both."""
     residuals, others = split_list(later.invars, [len(places)])
     per_turn = [kind in ("xs", "stacks") for kind, _ in places]

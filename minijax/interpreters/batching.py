@@ -30,7 +30,7 @@ class BatchTracer(Tracer):
         self.aval = ShapedArray(drop(whole.shape, batch_dim), whole.dtype, whole.weak_type)
 
     def __repr__(self):
-        return f"BatchTracer<{self.aval.str_short()}>(val={self.val!r}, batch_dim={self.batch_dim})"
+        return f"VmapTracer(aval={self.aval}, batched={typeof(self.val)})"
 
 
 class BatchTrace(Trace):

@@ -36,7 +36,7 @@ class JVPTracer(Tracer):
         return primal.to_concrete_value() if isinstance(primal, Tracer) else primal
 
     def __repr__(self):
-        return f"JVPTracer(primal={self.primal!r}, tangent={self.tangent!r})"
+        return f"JVPTracer(primal={self.primal}, tangent={self.tangent})"
 
 
 class JVPTrace(Trace):

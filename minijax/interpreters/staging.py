@@ -28,7 +28,7 @@ class JaxprTracer(Tracer):
         self.variable, self.aval = var, var.aval
 
     def __repr__(self):
-        return f"JitTracer<{self.aval.str_short()}>"
+        return f"JitTracer({self.aval})"
 
 
 class JaxprTrace(Trace):
