@@ -53,13 +53,13 @@ def canonicalize_shape(shape):
     """A shape as a tuple of ints; an int alone is a shape of one axis."""
     if isinstance(shape, (int, np.integer)):
         return (int(shape),)
+    is_scalar = getattr(shape, "ndim", 1) == 0
     try:
-        return tuple([operator.index(n) for n in shape])
-    except TypeError as error:
-        if any(isinstance(n, Tracer) for n in shape):
-            raise
-        raise TypeError("a shape must be a sequence of concrete integers, got "
-                        f"{tuple(shape)}") from error
+        return tuple([operator.index(n) for n in ([shape] if is_scalar else shape)])
+    except TypeError:
+        raise TypeError(f"a shape must be a sequence of concrete integers, got {shape!r:.80}. Take "
+                        "it from another array's shape, or make the argument that it comes from "
+                        "static (static_argnums)") from None
 
 
 def canonicalize_axis(axis, ndim):
