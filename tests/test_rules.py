@@ -19,6 +19,7 @@ CONVENTIONS = {
     ("reduce_precision", "transpose"): "rounding counts as the identity",
     ("bitcast_convert_type", "jvp"): "a change of bits has no derivative",
     ("stop_gradient", "jvp"): "a constant on request",
+    ("stop_gradient", "transpose"): "a constant on request",
     ("custom_vjp_call", "jvp"): "its tangent can only run backwards: see test_custom_rules",
     ("custom_lin", "abstract_eval"): "only its transpose can be run",
     ("custom_lin", "transpose"): "only its transpose can be run",
