@@ -25,9 +25,9 @@ from minijax.loop_ir import (
     unflatten, view_step,
 )
 from minijax.rules import (
-    Zero, batch_axis_first, bind, def_checked_impl, def_shape_aval, defbatch_front, deflinear,
-    deflinear_jointly, full_like_aval, instantiate_zeros, is_undefined_primal, is_zero, not_mapped,
-    shape_of, shift_axes,
+    Zero, batch_axis_first, bind, def_checked_impl, def_shape_aval, defbatch_front, defjet_linear,
+    deflinear, deflinear_jointly, full_like_aval, instantiate_zeros, is_undefined_primal, is_zero,
+    not_mapped, shape_of, shift_axes,
 )
 
 __all__ = [
@@ -568,6 +568,9 @@ def split_jvp(primals, tangents, **params):
     if is_zero(tangents[0]):
         return outs, [Zero.like(out) for out in outs]
     return outs, split_p.bind(*tangents, **params)
+
+
+defjet_linear(split_p)
 
 
 @split_p.def_transpose
