@@ -181,7 +181,7 @@ class StepWriter:
     def load(self, node):
         condition, index = self.condition(node.guard), self.index(node.index)
         if condition is False:
-            return typed_constant(0, node.dtype)
+            return typed_constant(node.dtype.type(0), node.dtype)
         if self.stride(node.index) == 1:
             return self.vector(node.buffer, index, condition)
         if self.stride(node.index) != 0 or is_vector(condition):

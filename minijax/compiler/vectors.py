@@ -10,9 +10,9 @@ from typing import NamedTuple
 from llvmlite import ir
 
 from minijax.compiler.llvm_math import VectorConstant, intrinsic, like, number_of
-from minijax.compiler.llvm_ops import BIT, INT64, constant, emitters, int64, is_signed, memory_type
+from minijax.compiler.llvm_ops import BIT, INT64, constant, emit_op, int64, is_signed, memory_type
 from minijax.compiler.plan import is_short_reduction
-from minijax.loop_ir import Load, Op, Quotient, Reduce, Store, dynamic_nodes, index_maps_of
+from minijax.loop_ir import COMPLEX, Load, Op, Quotient, Reduce, Store, dynamic_nodes, index_maps_of
 
 __all__ = [
     "VECTOR_LANES", "FEW_VECTORS", "MAX_GATHERS", "ONE_BY_ONE", "Lanes", "vector_axis",
@@ -79,6 +79,8 @@ class Turns:
         return self.is_simple and all(map(self.is_alike, body))
 
     def is_alike(self, node):
+        if node.dtype in COMPLEX:                   # there are no vectors of pairs
+            return False
         strides = [stride_of(index, self.axis) for index in index_maps_of(node)]
         chosen = [n for index in index_maps_of(node) for n in dynamic_nodes(index)]
         is_plain = None not in strides and self.varying.isdisjoint(chosen)
@@ -206,14 +208,13 @@ EXACT = {"add": "add", "mul": "mul", "or": "or", "and": "and", "xor": "xor"}
 
 def fold_vector(builder, name, dtype, vector):
     """Combine lanes in pairs, half of the lanes apart, then a quarter, …: a tree."""
-    if dtype.kind != "f":
+    if dtype.kind in "biu":
         kind = EXACT.get(name, ("s" if is_signed(dtype) else "u") + name)
         one = vector.type.element
         function = intrinsic(builder, f"llvm.vector.reduce.{kind}", (vector.type,), one,
                              (vector.type,))
         return builder.call(function, [vector])
-    combine = emitters[name]
     while vector.type.count > 1:
         halves = [half_of(builder, vector, k) for k in range(2)]
-        vector = combine(builder, dtype, *halves)
+        vector = emit_op(builder, name, dtype, dtype, halves)
     return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
