@@ -138,7 +138,9 @@ def equation_key(eqn, invars):
     if eqn.effects or eqn.primitive.name == "optimization_barrier":
         return None
     params = tuple(sorted(eqn.params.items(), key=lambda item: item[0]))
-    key = (eqn.primitive, tuple(map(atom_key, invars)), params,
+    # x y and y x are one: were they two, x y - y x might be the rounding error of one of them
+    operands = (frozenset if eqn.primitive.name in ("add", "mul") else tuple)(map(atom_key, invars))
+    key = (eqn.primitive, operands, params,
            tuple(v.aval for v in eqn.outvars))
     try:
         hash(key)

@@ -1,0 +1,141 @@
+"""Loops that are written with vectors: whole ones, what is left over, masks, and gathered elements."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+from minijax import lax
+from minijax.compiler import compile_jaxpr
+from minijax.compiler.native import module_text, part_texts
+from minijax.compiler.plan import Plan
+
+SIZES = [16, 17, 31, 32, 48, 63, 64, 100, 255, 256, 257, 1000, 4099]
+
+
+def rng():
+    return np.random.default_rng(3)
+
+
+def effort_of(f, *args):
+    """1 if every loop that is worth it is written with vectors, 2 if some are left to LLVM."""
+    plan = Plan(minijax.jit(f).lower(*args).compile().executable.program)
+    return module_text(plan, part_texts(plan))[1]
+
+
+def plain(f, *args):
+    """The results of the generated source, run as Python."""
+    closed = minijax.make_jaxpr(f)(*args)
+    return compile_jaxpr(closed, renderer="plain")(*args)[0]
+
+
+ELEMENTWISE = {
+    "float32": (lambda x: jnp.maximum(x, 0.5) / (x * x + 1), np.float32),
+    "exp": (lambda x: jnp.exp(x) - 1, np.float32),
+    "bool": (lambda x: (x > 0) & (x < 3), np.float32),
+    "mixed": (lambda x: x.astype(jnp.float32) * 1.5 + (x > 1), np.int8),
+    "integers": (lambda x: x // 3 + x % 5, np.int32),
+    "float16": (lambda x: x + 1, np.float16),
+    "bfloat16": (lambda x: (x.astype(jnp.bfloat16) * 3).astype(jnp.float32), np.float32),
+    "complex": (lambda x: jnp.abs(x * (1 + 2j)), np.complex64),
+    "positions": (lambda x: x + jnp.arange(x.size, dtype=np.float32), np.float32),
+}
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_elementwise(name, n):
+    f, dtype = ELEMENTWISE[name]
+    x = (rng().normal(size=n) * 4).astype(dtype)
+    np.testing.assert_allclose(minijax.jit(f)(x), f(minijax.numpy.asarray(x)), rtol=3e-6, atol=1e-6)
+
+
+PLACES = {
+    "shifted": lambda x: x[1:] - x[:-1],
+    "padded": lambda x: jnp.pad(x, (3, 5)) * 2,
+    "reversed": lambda x: x[::-1] + x,
+    "every third": lambda x: x[::3] * 2,
+    "joined": lambda x: jnp.concatenate([x, x * 2, x[:5]]),
+    "rolled": lambda x: jnp.roll(x, 7) + x,
+    "repeated": lambda x: jnp.repeat(x, 3) + 1,
+    "tiled": lambda x: jnp.tile(x, 2) - 1,
+    "chosen": lambda x: x[jnp.argsort(x)] + x[(jnp.arange(x.size) * 7) % x.size],
+    "set": lambda x: x.at[3:9].set(0.0) * 2,
+}
+
+
+@pytest.mark.parametrize("n", [17, 64, 300, 5000])
+@pytest.mark.parametrize("name", PLACES)
+def test_elements_that_lie_elsewhere(name, n):
+    f, x = PLACES[name], rng().normal(size=n).astype(np.float32)
+    np.testing.assert_array_equal(minijax.jit(f)(x), f(jnp.asarray(x)))
+
+
+@pytest.mark.parametrize("shape", [(512, 512), (300, 260), (257, 263), (2, 400, 256)])
+def test_rows_and_columns_at_once(shape):
+    x = rng().normal(size=shape).astype(np.float32)
+    f = (lambda x: x[..., :256, :256] + jnp.swapaxes(x[..., :256, :256], -1, -2))
+    np.testing.assert_array_equal(minijax.jit(f)(x), f(jnp.asarray(x)))
+    g = (lambda x: jnp.swapaxes(x, -1, -2) * 2)
+    np.testing.assert_array_equal(minijax.jit(g)(x), g(jnp.asarray(x)))
+
+
+REDUCTIONS = {
+    "sum": (jnp.sum, np.float32), "max": (jnp.max, np.float32), "min of integers": (jnp.min, np.int32),
+    "any": (lambda x: jnp.any(x > 3), np.float32), "all": (lambda x: jnp.all(x < 3), np.float32),
+    "sum of integers": (jnp.sum, np.int32), "product": (lambda x: jnp.prod(1 + x / 1000), np.float32),
+    "sum of uint8": (jnp.sum, np.uint8), "max of uint8": (jnp.max, np.uint8),
+}
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions(name, n):
+    """Accumulators in a vector are those of the source, which names each of them."""
+    f, dtype = REDUCTIONS[name]
+    x = np.abs(rng().normal(size=n) * 4).astype(dtype)
+    got = minijax.jit(f)(x)
+    np.testing.assert_allclose(got, f(jnp.asarray(x)), rtol=1e-5)
+    if name != "product":           # 1 + x / 1000 and the product may be rounded together
+        np.testing.assert_array_equal(got, plain(f, x))
+
+
+@pytest.mark.parametrize("n", [63, 64, 257])
+def test_nan_and_signed_zeros_in_every_lane(n):
+    for place in range(0, n, 7):
+        x = np.full(n, -0.0, np.float32)
+        x[place] = np.nan
+        assert np.isnan(minijax.jit(jnp.max)(x)) and np.isnan(minijax.jit(jnp.min)(x))
+    y = np.asarray(minijax.jit(lambda x: x * 1)(np.full(n, -0.0, np.float32)))
+    assert np.signbit(y).all()
+
+
+def test_loops_are_written_with_vectors():
+    matrix, vector = np.ones((300, 1000), np.float32), np.ones(100_000, np.float32)
+    for f, x in ((jnp.sum, matrix), (lambda x: jnp.sum(x, axis=0), matrix), (jnp.exp, vector),
+                 (minijax.nn.softmax, matrix), (lambda x: x + x[::-1], vector),
+                 (minijax.grad(minijax.nn.logsumexp), vector), (lambda x: x.T * 2, matrix)):
+        assert effort_of(f, x) == 1
+    assert effort_of(jnp.sin, vector) == 2              # which looks numbers up in a table
+
+
+# --- Products and sums that are rounded at once ------------------------------------------------
+
+def test_contraction_is_that_of_jax():
+    a, b, c = rng().normal(size=(3, 1000)).astype(np.float32)
+
+    def f(a, b, c):
+        return a * b + c
+
+    np.testing.assert_array_equal(minijax.jit(f)(a, b, c), jax.jit(f)(a, b, c))
+    twice = lax.scan(lambda s, h: (s * h + 1.5, s), np.float32(1.3), np.full(50, np.float32(0.77)))[1]
+    again = jax.lax.scan(lambda s, h: (s * h + 1.5, s), np.float32(1.3),
+                         np.full(50, np.float32(0.77)))[1]
+    np.testing.assert_array_equal(twice, again)
+
+
+def test_equal_products_still_cancel():
+    a, b = rng().normal(size=(2, 1000)).astype(np.float32)
+    for f in (lambda a, b: a * b - a * b, lambda a, b: a * b - b * a):
+        assert not np.any(minijax.jit(f)(a, b))
