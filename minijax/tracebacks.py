@@ -122,7 +122,7 @@ EXPLAINS = {
         flatten.FlatFunctionWithAux.__call__ flatten.normalise_argnums""",
     "tangents-and-cotangents": """api.check_array api.check_tangent api.jvp api.linearize
         api.flatten_cotangents api.linear_transpose api.check_one_kind
-        avals.AbstractValue.to_tangent_aval""",
+        avals.AbstractValue.to_tangent_aval experimental.jet""",
     "axes-of-vmap": """api.vmap api.broadcast_axes api.canonical_axis api.mapped_size
         interpreters.batching""",
     "trees-that-do-not-match": "tree_util",
