@@ -8,7 +8,8 @@ Each class says when it is raised and what to do. A tracer is any object with an
 __all__ = [
     "JAXTypeError", "JAXIndexError", "see", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
-    "JaxprTypeError", "UnexpectedTracerError", "MissingRuleError", "ImpossibleRuleError",
+    "JaxprTypeError", "UnexpectedTracerError", "JaxRuntimeError", "MissingRuleError",
+    "ImpossibleRuleError",
 ]
 
 
@@ -128,6 +129,12 @@ class UnexpectedTracerError(JAXTypeError):
 
     def __init__(self, msg):
         super().__init__(f"{msg}\n{see('leaked-tracers')}")
+
+
+# --- While a program runs -------------------------------------------------------------------------
+
+class JaxRuntimeError(RuntimeError):
+    """Raised when a program that was traced without fault fails while it runs."""
 
 
 # --- A rule is missing ----------------------------------------------------------------------------

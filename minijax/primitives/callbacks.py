@@ -14,6 +14,7 @@ from minijax import dtypes
 from minijax.array import Array, as_array
 from minijax.avals import ShapedArray
 from minijax.core import Primitive, eval_trace, set_current_trace
+from minijax.errors import JaxRuntimeError
 from minijax.rules import batch_axis_first, broadcast, not_mapped
 from minijax.tree_util import tree_leaves, tree_unflatten
 
@@ -236,11 +237,11 @@ def _pure_callback_impl(*args, callback, result_avals, sharding, vmap_method):
 
 
 def returned_arrays(callback, args, result_avals):
-    """What a callback returns, as Arrays of the types that were promised; else a RuntimeError."""
+    """What a callback returns, as Arrays of the types that were promised; else a JaxRuntimeError."""
     outs = callback(*args)
     if len(outs) != len(result_avals):
-        raise RuntimeError(f"the callback {callback.__name__} returned {len(outs)} arrays, but "
-                           f"result_shape_dtypes has {len(result_avals)}")
+        raise JaxRuntimeError(f"the callback {callback.__name__} returned {len(outs)} arrays, but "
+                              f"result_shape_dtypes has {len(result_avals)}")
     pairs = enumerate(zip(outs, result_avals))
     return [fitting(callback, i, out, aval) for i, (out, aval) in pairs]
 
@@ -250,8 +251,8 @@ def fitting(callback, i, out, aval):
     dtype = dtypes.canonicalize_dtype(found.dtype)
     if (found.shape, dtype) != (aval.shape, aval.dtype):
         got = ShapedArray(found.shape, dtype).str_short(short_dtypes=False)
-        raise RuntimeError(f"result {i} of the callback {callback.__name__} is {got}, but "
-                           f"result_shape_dtypes says {aval.str_short(short_dtypes=False)}")
+        raise JaxRuntimeError(f"result {i} of the callback {callback.__name__} is {got}, but "
+                              f"result_shape_dtypes says {aval.str_short(short_dtypes=False)}")
     return as_array(found.astype(dtype))     # a copy: the caller may go on writing into it
 
 
