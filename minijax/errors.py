@@ -8,7 +8,7 @@ Each class says when it is raised and what to do. A tracer is any object with an
 __all__ = [
     "JAXTypeError", "JAXIndexError", "see", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
-    "JaxprTypeError", "UnexpectedTracerError", "JaxRuntimeError", "MissingRuleError",
+    "JaxprTypeError", "JaxRuntimeError", "UnexpectedTracerError", "MissingRuleError",
     "ImpossibleRuleError",
 ]
 
@@ -118,6 +118,10 @@ class JaxprTypeError(TypeError):
     """Raised by `check_jaxpr`: a variable unbound or bound twice, a type that is not what it should be."""
 
 
+class JaxRuntimeError(RuntimeError):
+    """Raised when a program that runs can't go on, for instance if a callback returns the wrong type."""
+
+
 # --- A tracer outlived its trace ------------------------------------------------------------------
 
 class UnexpectedTracerError(JAXTypeError):
@@ -129,12 +133,6 @@ class UnexpectedTracerError(JAXTypeError):
 
     def __init__(self, msg):
         super().__init__(f"{msg}\n{see('leaked-tracers')}")
-
-
-# --- While a program runs -------------------------------------------------------------------------
-
-class JaxRuntimeError(RuntimeError):
-    """Raised when a program that was traced without fault fails while it runs."""
 
 
 # --- A rule is missing ----------------------------------------------------------------------------

@@ -305,7 +305,7 @@ WRONG = [(topic, name) for topic in OURS for name in OURS[topic]]
 
 # Where JAX's error is that of a step within, and ours names the argument
 ANOTHER_TYPE = {"eye", "map: batch_size", "associative_scan: scalar",
-                "custom_linear_solve: structure", "pure_callback: shape"}
+                "custom_linear_solve: structure"}
 PYTHONS_OWN = {"add a string", "add None"}          # raised by Python, after both operands declined
 
 

@@ -6,6 +6,7 @@ If the call matters by what it does and not by what it returns, the equation has
 stays.
 """
 
+import logging
 import sys
 
 import numpy as np
@@ -178,25 +179,29 @@ lower_python_call(debug_callback_p)
 debug_print_p = Primitive("debug_print", multiple_results=True, higher_order=True)
 debug_print_p.effects_of = lambda params: frozenset(
     [ordered_debug_effect if params["ordered"] else debug_effect])
-debug_print_p.usual_params = {"partitioned": False, "static_args": (), "mapped": (),
+debug_print_p.usual_params = {"partitioned": False, "static_args": (), "mapped": (), "logged": False,
                               "np_printoptions": tuple(np.get_printoptions().items())}
 debug_print_p.def_impossible("transpose", "it has no results, so nothing comes back through it")
 debug_print_p.def_impossible("partial_eval", NO_PARTS)
 
 
 @debug_print_p.def_impl
-def _debug_print_impl(*args, fmt, in_tree, static_args, np_printoptions, mapped, **how):
-    callback = FlatCallback(print_callback(fmt, np_printoptions), in_tree, static_args)
+def _debug_print_impl(*args, fmt, in_tree, static_args, np_printoptions, mapped, logged, **how):
+    callback = FlatCallback(print_callback(fmt, np_printoptions, logged), in_tree, static_args)
     for flags in mapped:
         callback = EachElement(callback, flags)
     callback(*args)
     return []
 
 
-def print_callback(fmt, np_printoptions):
+def print_callback(fmt, np_printoptions, logged):
     def print_formatted(*args, **kwargs):
         with np.printoptions(**dict(np_printoptions)):
-            sys.stdout.write(fmt.format(*args, **kwargs) + "\n")
+            text = fmt.format(*args, **kwargs)
+        if logged:
+            logging.getLogger("minijax").info(text)
+        else:
+            sys.stdout.write(text + "\n")
     return print_formatted
 
 
