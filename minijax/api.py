@@ -27,7 +27,7 @@ from minijax.jaxpr import dce_jaxpr
 from minijax.rules import UndefinedPrimal, full_like_aval, instantiate_zeros
 from minijax.tracebacks import api_boundary
 from minijax.tree_util import (
-    broadcast_prefix, keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map,
+    Partial, broadcast_prefix, keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map,
     tree_structure, tree_unflatten,
 )
 
@@ -66,11 +66,11 @@ def is_float0(aval):
 
 
 def check_tangent(primal, tangent, where):
-    """Raise unless `tangent` has the shape and tangent dtype of `primal`."""
-    want, got = typeof(primal).to_tangent_aval(), typeof(tangent)
+    """Raise unless `tangent` has the shape and tangent dtype of a primal of this aval."""
+    want, got = primal.to_tangent_aval(), typeof(tangent)
     if want.dtype != got.dtype:
         raise TypeError(f"{where}: the tangent's dtype must be the tangent dtype of the primal; "
-                        f"primal {typeof(primal)} wants {want.dtype}, got {got.dtype}")
+                        f"primal {primal} wants {want.dtype}, got {got.dtype}")
     if want.shape != got.shape:
         raise ValueError(f"{where}: primal and tangent must have equal shapes, got "
                          f"{want.shape} and {got.shape}")
@@ -94,7 +94,7 @@ def jvp(fun, primals, tangents, has_aux=False):
         raise TypeError("primal and tangent arguments to jvp must have the same tree structure; "
                         f"primals have {in_tree}, tangents have {tangent_tree}")
     for p, t in zip(ps, ts):
-        check_tangent(p, t, f"jvp of {fun_name(fun)}")
+        check_tangent(typeof(p), t, f"jvp of {fun_name(fun)}")
     flat = (FlatFunctionWithAux if has_aux else FlatFunction)(fun, in_tree)
     outs, out_tangents = jvp_instantiated(flat, ps, ts)
     n = flat.out_tree.num_leaves
@@ -103,23 +103,27 @@ def jvp(fun, primals, tangents, has_aux=False):
 
 
 def linearize(fun, *primals, has_aux=False):
-    """(fun(*primals), f_lin) where f_lin(*tangents) is the derivative there, worked out once."""
+    """(fun(*primals), f_lin) where f_lin(*tangents) is the derivative there, worked out once.
+
+    f_lin is a pytree: its leaves are the values that the derivative needs.
+    """
     check_callable(fun)
     ps, in_tree = tree_flatten(primals)
     flat, outs, jaxpr, consts, zero_avals, aux = linearize_tree(fun, ps, in_tree, has_aux)
+    in_avals = [typeof(p) for p in ps]
 
     @api_boundary
-    def f_lin(*tangents):
+    def f_lin(consts, *tangents):
         ts, tangent_tree = tree_flatten(tangents)
         if tangent_tree != in_tree:
             raise TypeError("tangents must have the tree structure of the primals; expected "
                             f"{in_tree}, got {tangent_tree}")
-        for p, t in zip(ps, ts):
-            check_tangent(p, t, f"linearized {fun_name(fun)}")
+        for aval, t in zip(in_avals, ts):
+            check_tangent(aval, t, f"linearized {fun_name(fun)}")
         out_ts = apply_linear(jaxpr, consts, zero_avals, ts)
         return tree_unflatten(flat.out_tree, [instantiate_zeros(t) for t in out_ts])
 
-    return tree_unflatten(flat.out_tree, outs), f_lin, *aux
+    return tree_unflatten(flat.out_tree, outs), Partial(f_lin, consts), *aux
 
 
 def linearize_tree(fun, ps, in_tree, has_aux):
@@ -137,7 +141,7 @@ def linearize_tree(fun, ps, in_tree, has_aux):
 def vjp(fun, *primals, has_aux=False):
     """(fun(*primals), f_vjp) with f_vjp(cotangents) a tuple of cotangents, one a primal.
 
-    Integer primals have cotangents of dtype float0.
+    Integer primals have cotangents of dtype float0. f_vjp is a pytree: its leaves are the residuals.
     """
     check_callable(fun)
     ps, in_tree = tree_flatten(primals)
@@ -147,14 +151,14 @@ def vjp(fun, *primals, has_aux=False):
     out_avals, in_avals = [typeof(x) for x in outs], [typeof(p) for p in ps]
 
     @api_boundary
-    def f_vjp(cotangents):
+    def f_vjp(consts, cotangents):
         cts = flatten_cotangents(cotangents, flat.out_tree, out_avals, fun_name(fun))
         kept = [ct for ct, zero in zip(cts, zero_avals) if zero is None]
         undefined = [UndefinedPrimal(v.aval) for v in jaxpr.invars]
         in_cts = backward_pass(jaxpr, consts, undefined, kept)
         return tree_unflatten(in_tree, [cotangent_like(a, ct) for a, ct in zip(in_avals, in_cts)])
 
-    return tree_unflatten(flat.out_tree, outs), f_vjp, *aux
+    return tree_unflatten(flat.out_tree, outs), Partial(f_vjp, consts), *aux
 
 
 def flatten_cotangents(cotangents, out_tree, out_avals, name):

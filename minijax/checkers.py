@@ -8,6 +8,8 @@ raises AssertionError with a message that says what is off, and by what factor i
 
 import itertools
 from contextlib import contextmanager
+from functools import reduce
+from math import factorial
 
 import numpy as np
 
@@ -16,9 +18,12 @@ from minijax.array import as_array
 from minijax.avals import ShapedArray, typeof
 from minijax.config import enable_x64
 from minijax.core import Tracer, eval_trace, rule_for, set_current_trace
+from minijax.interpreters.jet import jet_flat
+from minijax.interpreters.jvp import jvp_instantiated
 from minijax.interpreters.partial_eval import PartialEvalTrace
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import convert_constvars_jaxpr, eval_jaxpr
+from minijax.primitives.elementwise import add, convert_element_type, mul
 from minijax.rules import AxisData, UndefinedPrimal, Zero, drop, is_zero, not_mapped
 
 __all__ = [
@@ -32,7 +37,8 @@ __all__ = [
     "linear_part", "is_linear", "check_pairing", "check_inner_products", "inner_product",
     "BATCH_SIZE", "MAX_COMBINATIONS", "check_batch", "dims_combinations", "example", "check_dims",
     "compare_batch", "tolerance", "check_lowering", "check_partial_eval", "run_in_two_parts",
-    "checkers", "check_rule",
+    "check_jet", "nested_coefficients", "point_on_curve", "compare_coefficients", "checkers",
+    "check_rule",
 ]
 
 
@@ -595,11 +601,65 @@ def run_in_two_parts(primitive, args, params, unknown):
     return [next(rest) if isinstance(y, Tracer) else y for y in outs]
 
 
+# --- jet: against nested jvps ---------------------------------------------------------------------
+
+def check_jet(primitive, args, params=None, order=3, along=None):
+    """Taylor coefficients equal those of nested jvps along a random curve of that degree.
+
+    A primitive without a jet rule is expanded by its jvp rule, and checked in the same way.
+    """
+    with widest(primitive, args, params or {}) as (args, params, _, _):
+        moving = inexact_operands(args) if along is None else along
+        rng = random_numbers()
+        series = [[random_like(rng, x) if i in moving else Zero.like(x) for _ in range(order)]
+                  for i, x in enumerate(args)]
+        flat = lambda *xs: results(primitive, xs, params)
+        with during(f"Taylor mode of '{primitive}'"):
+            outs, found = jet_flat(flat, args, series, order)
+        expected = nested_coefficients(flat, args, series, order)
+        rtol = 1e-3 if primitive.higher_order else 1e-6
+        told = [compare_coefficients(f"coefficient {k} of {result_name(i, outs)}", terms[k - 1],
+                                     expected[k][i], rtol)
+                for i, terms in enumerate(found) if is_inexact(outs[i])
+                for k in range(1, order + 1)]
+    if told and not any(told):
+        raise NotDifferentiable(f"'{primitive}' has no series at this sample; choose another")
+
+
+def nested_coefficients(flat, args, series, order):
+    """[[c_k of each result] for k = 0 … order]: derivatives at 0 along the curve, divided by k!"""
+    zero, one = (as_array(np.array(n, np.float32)) for n in (0, 1))
+
+    def along_curve(t):
+        return flat(*[point_on_curve(x, terms, t) for x, terms in zip(args, series)])
+    derivatives = [along_curve]
+    for _ in range(order):
+        derivatives.append(lambda t, f=derivatives[-1]: jvp_instantiated(f, [t], [one])[1])
+    return [[numbers(x) / factorial(k) if is_inexact(x) else None for x in f(zero)]
+            for k, f in enumerate(derivatives)]
+
+
+def point_on_curve(x, terms, t):
+    """x + x_1 t + x_2 t² + …, by Horner's scheme."""
+    if is_zero(terms[0]):
+        return x
+    t = convert_element_type(t, typeof(x).dtype)
+    return reduce(lambda value, term: add(mul(value, t), term), [*terms[::-1], x])
+
+
+def compare_coefficients(what, got, want, rtol):
+    """Compare where the expected ones are finite; return whether that is anywhere."""
+    got, finite = numbers(got), np.isfinite(want)
+    if message := deviation(got, want, rtol, rtol * np.abs(want[finite]).max(initial=1), finite):
+        raise AssertionError(f"{what} {message}")
+    return finite.any() or not want.size
+
+
 # --- One entry for all kinds ----------------------------------------------------------------------
 
 checkers = {"impl": check_impl, "abstract_eval": check_abstract_eval, "jvp": check_jvp,
             "transpose": check_transpose, "batch": check_batch, "lowering": check_lowering,
-            "partial_eval": check_partial_eval}
+            "partial_eval": check_partial_eval, "jet": check_jet}
 
 
 def check_rule(primitive, kind, args, params=None, **options):
@@ -610,5 +670,6 @@ def check_rule(primitive, kind, args, params=None, **options):
     """
     if kind not in checkers:
         raise ValueError(f"no rule kind {kind!r}; the kinds are {', '.join(checkers)}")
-    rule_for(primitive, kind)
+    if kind != "jet" or "jvp" not in primitive.rules:       # or the jvp rule will do
+        rule_for(primitive, kind)
     checkers[kind](primitive, args, params, **options)

@@ -37,7 +37,8 @@ __all__ = [
 
 # --- Rules hang on the primitive ------------------------------------------------------------------
 
-RULE_KINDS = ("impl", "abstract_eval", "jvp", "transpose", "batch", "lowering", "partial_eval")
+RULE_KINDS = ("impl", "abstract_eval", "jvp", "transpose", "batch", "lowering", "partial_eval",
+              "jet")
 
 primitives = {}                   # name -> Primitive, in order of definition
 
@@ -96,6 +97,10 @@ class RuleSlots:
     def def_partial_eval(self, rule):
         """rule(trace, *operands, **params) -> outputs, some of them tracers of `trace`"""
         return self.def_rule("partial_eval", rule)
+
+    def def_jet(self, rule):
+        """rule(order, results, *operands, **params) -> the results' coefficients of that order"""
+        return self.def_rule("jet", rule)
 
 
 class Primitive(RuleSlots):

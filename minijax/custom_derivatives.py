@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes
+from minijax.api import check_callable
 from minijax.avals import typeof
 from minijax.core import Tracer, UnexpectedTracerError
 from minijax.flatten import FlatFunction, fun_name
@@ -457,6 +458,7 @@ def closure_convert(fun, *example_args):
     Only what may be differentiated is hoisted: floating-point tracers. `converted` takes arguments
     of the shapes and dtypes of `example_args`, then `hoisted`; TypeError for another structure.
     """
+    check_callable(fun)
     leaves, in_tree = tree_flatten(example_args)
     flat = FlatFunction(fun, in_tree)
     jaxpr, consts = trace_to_jaxpr(flat, [typeof(x) for x in leaves], fun_name(fun))

@@ -25,13 +25,14 @@ from minijax.primitives.callbacks import (
     FlatCallback, VMAP_METHODS, debug_callback_p, debug_effect, debug_print_p, io_callback_p,
     ordered_debug_effect, pure_callback_p,
 )
+from minijax.tracebacks import is_inside
 from minijax.tree_util import tree_flatten, tree_unflatten
 
 __all__ = [
     "split_static", "is_array_like", "debug_print", "in_one_or_two_calls", "FormatChecker",
-    "debug_callback", "debug_breakpoint", "staging_trace", "pure_callback", "io_callback",
-    "check_result_types", "effects_barrier", "named_scope", "entered_scope", "named_call",
-    "KnownAtOnceTrace", "ensure_compile_time_eval",
+    "debug_callback", "debug_breakpoint", "users_frame", "staging_trace", "pure_callback",
+    "io_callback", "check_result_types", "effects_barrier", "named_scope", "entered_scope",
+    "named_call", "KnownAtOnceTrace", "ensure_compile_time_eval",
 ]
 
 
@@ -126,7 +127,14 @@ def debug_breakpoint(*, backend=None, filter_frames=True, num_frames=None, order
             f"debug.breakpoint in {trace.name}, which is being traced for compilation: there are "
             "no values to look at yet. Run it under `with jax.disable_jit():`, or look at values "
             "with jax.debug.print or jax.debug.callback.")
-    pdb.Pdb().set_trace(sys._getframe(1))
+    pdb.Pdb().set_trace(users_frame(sys._getframe(1)))
+
+
+def users_frame(frame):
+    """The innermost frame outside this package."""
+    while is_inside(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
 
 
 def staging_trace(trace):

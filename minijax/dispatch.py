@@ -25,7 +25,7 @@ from minijax.higher_order.jit import bind_jit, executable_of, find_wrong_number
 from minijax.higher_order.programs import memos
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import ClosedJaxpr, convert_constvars_jaxpr, eval_jaxpr
-from minijax.tracebacks import hide_frames
+from minijax.tracebacks import api_boundary, let_out
 from minijax.tree_code import builder, reader
 from minijax.tree_util import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
@@ -261,7 +261,7 @@ class JitFunction:
                     return program.run(buffers)
             return tree_unflatten(program.out_tree, program.bind(leaves))
         except Exception as error:
-            hide_frames(error)
+            let_out(error)
             raise
 
     def look_up(self, args, kwargs):
@@ -463,6 +463,7 @@ class Compiled:
         self.program = program
         self.executable = program.compile()
 
+    @api_boundary
     def __call__(self, *args, **kwargs):
         leaves = [as_array(x) for x in tree_flatten((args, kwargs))[0]]
         wanted = self.program.jaxpr.in_avals[len(self.program.consts):]

@@ -29,6 +29,7 @@ from minijax.rules import (
     AxisData, add_tangents, batch_axis_first, broadcast, defbroadcasting, defreducer, defvectorized,
     drop, full_like_aval, instantiate_zeros, moveaxis, not_mapped,
 )
+from minijax.tracebacks import make_boundaries
 
 __all__ = [
     "no_effects", "Primitive", "deflinear", "deflinear2", "get_primitive_transpose", "add_jaxvals",
@@ -191,5 +192,6 @@ IN_BATCHING = dict(
 
 for name, value in IN_CORE.items():
     setattr(core, name, value)
+make_boundaries(vars(core), IN_CORE)
 for name, value in IN_BATCHING.items():
     setattr(batching, name, value)

@@ -173,7 +173,7 @@ def stop_gradient_jvp(primals, tangents):
 stop_gradient_p.def_impl(lambda x: x)
 stop_gradient_p.def_abstract_eval(lambda x: x)
 stop_gradient_p.def_jvp(stop_gradient_jvp)
-stop_gradient_p.def_impossible("transpose", "its tangent is zero")
+stop_gradient_p.def_transpose(lambda ct, x: [Zero(x.aval)])     # batched branches cut tangents off too
 defvectorized(stop_gradient_p)
 lower_elementwise(stop_gradient_p, lambda x: x)
 

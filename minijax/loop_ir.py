@@ -20,15 +20,15 @@ from minijax.jaxpr import Literal
 __all__ = [
     "Axis", "Quotient", "Remainder", "Dynamic", "Index", "atom_bounds", "axis_index", "ZERO",
     "strides_of", "flat_index", "linear_sum", "unflatten", "row_major", "substitute_index",
-    "substitute_atom", "dynamic_nodes", "Buffer", "Node", "Const", "AxisValue", "InBounds", "Load",
-    "Op", "Reduce", "Store", "index_maps_of", "guard_of", "nodes_read", "all_nodes", "SAME", "BOOL",
-    "OTHER", "OPS", "IDENTITIES", "lowest", "highest", "identity", "op", "const_like", "convert",
-    "Nest", "Call", "Loop", "While", "Branch", "Program", "buffer_of", "programs_in",
-    "with_programs", "buffers_read", "buffers_written", "inputs_of", "NATIVE", "LoweringContext",
-    "lowered_atom", "read", "guarded", "dynamic_index", "body_of", "lower_elementwise",
-    "elementwise_step", "lower_view", "view_step", "store_part", "lower_reduction", "runs_along",
-    "reduce_in_register", "reduce_in_memory", "LANES", "FEW_LANES", "lanes_for", "lower_call",
-    "library_step", "on_buffers", "on_arrays",
+    "substitute_atom", "axes_in", "dynamic_nodes", "Buffer", "Node", "Const", "AxisValue",
+    "InBounds", "Load", "Op", "Reduce", "Store", "index_maps_of", "guard_of", "nodes_read",
+    "all_nodes", "SAME", "BOOL", "OTHER", "OPS", "IDENTITIES", "lowest", "highest", "identity",
+    "op", "const_like", "convert", "Nest", "Product", "Call", "Loop", "While", "Branch", "Program",
+    "buffer_of", "programs_in", "with_programs", "buffers_read", "buffers_written", "inputs_of",
+    "NATIVE", "LoweringContext", "lowered_atom", "read", "guarded", "dynamic_index", "body_of",
+    "lower_elementwise", "elementwise_step", "lower_view", "view_step", "store_part",
+    "lower_reduction", "runs_along", "reduce_in_register", "reduce_in_memory", "LANES", "FEW_LANES",
+    "lanes_for", "lower_call", "library_step", "on_buffers", "on_arrays",
 ]
 
 
@@ -224,6 +224,15 @@ def substitute_atom(atom, axis_values, node_values):
         return Index({Dynamic(node, atom.low, atom.high): 1})
     inner = substitute_index(atom.index, axis_values, node_values)
     return inner % atom.divisor if isinstance(atom, Remainder) else inner // atom.divisor
+
+
+def axes_in(index):
+    """The loop variables that an index map depends on."""
+    for atom in index.terms:
+        if isinstance(atom, Axis):
+            yield atom
+        elif isinstance(atom, Quotient):
+            yield from axes_in(atom.index)
 
 
 def dynamic_nodes(index):
@@ -448,6 +457,16 @@ class Nest:
         return prod([a.size for a in self.axes])
 
 
+class Product(Nest):
+    """out[b, m, n] = Σ lhs[b, m, k] · rhs[b, k, n]: a nest that stays whole, for BLAS to run.
+
+    Its axes are those of b, m and n. The body's last nodes are a Reduce over k, whose value is the
+    product of two loads, and a Store. `lower_products.matrices` is what BLAS sees of it.
+    """
+
+    __slots__ = ()
+
+
 class Call:
     """outputs = function(*inputs): a step that a NumPy library does, between nests.
 
@@ -644,13 +663,13 @@ class LoweringContext:
     def emit(self, step):
         self.steps.append(step)
 
-    def nest(self, axes, body):
+    def nest(self, axes, body, kind=Nest):
         """Append a nest, unless it is empty; its nodes come from the current equation."""
         if any(a.size == 0 for a in axes):
             return
         for node in all_nodes(body):
             node.eqn = self.number
-        self.emit(Nest(axes, body))
+        self.emit(kind(axes, body))
 
     def as_buffer(self, value):
         """The value in memory: a literal is stored first."""

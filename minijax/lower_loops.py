@@ -12,14 +12,13 @@ import numpy as np
 
 from minijax.loop_ir import (
     Axis, AxisValue, Branch, Buffer, Const, Load, Loop, LoweringContext, Reduce, Store, While, ZERO,
-    axis_index, body_of, buffers_written, convert, flat_index, identity, lanes_for, library_step,
-    linear_sum, op, read, reduce_in_register, row_major,
+    axis_index, body_of, buffers_written, identity, lanes_for, library_step, linear_sum, op, read,
+    row_major,
 )
 
 __all__ = [
     "lower_scan", "add_loop", "part_of", "store_all", "seen_by_body", "carries_of", "lower_while",
-    "any_of", "advance", "lower_cond", "MAX_PRODUCT", "lower_product", "add_up_rows", "ProductAxes",
-    "transposed", "lower_cumulative", "lower_place", "AxisWalk",
+    "any_of", "advance", "lower_cond", "lower_cumulative", "lower_place", "AxisWalk",
 ]
 
 
@@ -178,113 +177,6 @@ def lower_cond(ctx, index, *values, branches, **params):
         programs.append(body.program(outs))
     ctx.emit(Branch(index, programs, outs, ctx.number))
     return outs
-
-
-# --- Products in loops ----------------------------------------------------------------------------
-
-# At the top of a program a product is a call of BLAS. In a loop it would take the loop out of
-# machine code, and small products don't need BLAS. This many multiplications are thought to be worth it.
-MAX_PRODUCT = 2 ** 19
-
-
-def lower_product(ctx, lhs, rhs, dimension_numbers):
-    """A nest for a product inside a loop; None if that is not the better way."""
-    out, = ctx.avals_out
-    is_ours = ctx.is_native() and isinstance(lhs, Buffer) and isinstance(rhs, Buffer)
-    if ctx.outer is None or not is_ours or out.dtype == bool:
-        return None
-    axes = ProductAxes(lhs.shape, rhs.shape, dimension_numbers)
-    if prod(a.size for a in axes.all()) > MAX_PRODUCT:
-        return None
-    out, free = ctx.result(), [*axes.batch, *axes.lhs_free, *axes.rhs_free]
-    lhs, rhs = axes.turned(ctx, lhs, rhs)
-    if not axes.sums or any(a.size == 0 for a in axes.sums) or axes.runs_along_sum():
-        term = axes.term(lhs, rhs, out.dtype)
-        if axes.sums:
-            reduce_in_register(ctx, "add", out, free, axes.sums, term)
-        else:
-            ctx.nest(free, body_of([Store(out, row_major(free), term)]))
-        return out
-    return add_up_rows(ctx, out, lhs, rhs, axes, free)
-
-
-def add_up_rows(ctx, out, lhs, rhs, axes, free):
-    """out[m, :] += lhs[m, k] · rhs[k, :], some k at a time: then a result is stored less often."""
-    *sums, last = axes.sums
-    some = Axis(max(c for c in range(1, 9) if last.size % c == 0))
-    rest = Axis(last.size // some.size)
-    term = axes.term(lhs, rhs, out.dtype, {last: axis_index(rest) * some.size + axis_index(some)})
-    total = Reduce("add", [some], body_of([term]), term, 1)
-    place, inner = row_major(free), axes.row()
-    if not sums and rest.size == 1:
-        ctx.nest(free, [total, Store(out, place, total)])
-        return out
-    start = [Axis(a.size) for a in free]
-    zero = Const(0, out.dtype)
-    ctx.nest(start, [zero, Store(out, row_major(start), zero)])
-    loops = [*(a for a in free if a is not inner), *sums, rest, inner]
-    ctx.nest(loops, [total, Store(out, place, total, combine="add")])
-    return out
-
-
-class ProductAxes:
-    """The loops of a product: batch, free axes of each operand, and those that are summed over."""
-
-    def __init__(self, lhs_shape, rhs_shape, dimension_numbers):
-        (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = dimension_numbers
-        self.lhs, self.rhs = [Axis(n) for n in lhs_shape], [Axis(n) for n in rhs_shape]
-        for i, j in zip((*lhs_sum, *lhs_batch), (*rhs_sum, *rhs_batch)):
-            self.rhs[j] = self.lhs[i]
-        self.batch, self.sums = [self.lhs[i] for i in lhs_batch], [self.lhs[i] for i in lhs_sum]
-        self.lhs_free = [a for a in self.lhs if a not in self.rhs]
-        self.rhs_free = [a for a in self.rhs if a not in self.lhs]
-
-    def all(self):
-        return dict.fromkeys([*self.lhs, *self.rhs])
-
-    def row(self):
-        """The loop along neighbours in memory of an operand, if it is not summed over."""
-        for axes in (self.rhs, self.lhs):
-            long = [a for a in axes if a.size != 1]
-            if long and long[-1] not in self.sums and long[-1] not in self.batch:
-                return long[-1]
-        return None
-
-    def turned(self, ctx, lhs, rhs):
-        """The operands; if the sum runs along rows, one from outside the loop is transposed there.
-
-        Then rows are added up, which needs no sum across the lanes of a vector.
-        """
-        operands, loops = [lhs, rhs], [self.lhs, self.rhs]
-        for k, (x, axes) in enumerate(zip(operands, loops)):
-            home = ctx.home_of(x)
-            free = [a for a in axes if a not in self.sums and a not in self.batch]
-            if home is ctx or not free or not self.sums or not self.runs_along_sum():
-                continue
-            turned = [*(a for a in axes if a in self.batch), *self.sums, *free]
-            operands[k] = transposed(home, x, [axes.index(a) for a in turned])
-            axes[:] = turned
-        return operands
-
-    def runs_along_sum(self):
-        return self.row() is None
-
-    def term(self, lhs, rhs, dtype, values={}):
-        """The node of a product of two elements."""
-        factors = []
-        for operand, axes in ((lhs, self.lhs), (rhs, self.rhs)):
-            place = flat_index([values.get(a, axis_index(a)) for a in axes], operand.shape)
-            factors.append(convert(read(operand, place), dtype))
-        return op("mul", *factors)
-
-
-def transposed(ctx, x, permutation):
-    out = Buffer(tuple(x.shape[k] for k in permutation), x.dtype)
-    axes = [Axis(n) for n in out.shape]
-    place = [axis_index(axes[permutation.index(k)]) for k in range(len(axes))]
-    load = Load(x, flat_index(place, x.shape))
-    ctx.nest(axes, [load, Store(out, row_major(axes), load)])
-    return out
 
 
 # --- Along an axis --------------------------------------------------------------------------------

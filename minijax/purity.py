@@ -183,9 +183,9 @@ def restored_random_states():
 
     def changed():
         if random.getstate() != python:
-            return "it draws from Python's random, whose state is outside"
+            return "it draws from Python's random, whose state is outside: pass the numbers in"
         if fingerprint(np.random.get_state()) != fingerprint(numpy):
-            return "it draws from numpy.random, whose state is outside: use minijax.random's keys"
+            return "it draws from numpy.random, whose state is outside: pass the numbers in"
         return None
     try:
         yield changed

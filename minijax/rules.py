@@ -13,17 +13,18 @@ import numpy as np
 from minijax import dtypes
 from minijax.array import Array
 from minijax.avals import ShapedArray, typeof
-from minijax.core import primitives
+from minijax.core import primitives, rule_for
 
 __all__ = [
     "bind", "broadcast", "broadcast_to", "full_like_aval", "const", "moveaxis", "Zero", "is_zero",
     "instantiate_zeros", "add_tangents", "UndefinedPrimal", "is_undefined_primal", "shape_of",
     "defjvp", "sum_of_shares", "defjvp_with_result", "def_no_derivative", "def_not_linear",
-    "deflinear", "defbilinear", "def_transpose_per_operand", "unbroadcast", "not_mapped",
-    "AxisData", "move_batch_axis", "batch_axis_first", "drop", "defvectorized", "defbroadcasting",
-    "align_operands", "align", "elementwise_shape", "check_dtypes", "def_elementwise_aval",
-    "def_shape_aval", "def_elementwise_impl", "arity", "def_checked_impl", "check_operands",
-    "defreducer", "def_batch_along", "defbatch_front", "shift_axes", "deflinear_jointly",
+    "defjet_linear", "defjet_bilinear", "sum_of_products", "deflinear", "defbilinear",
+    "def_transpose_per_operand", "unbroadcast", "not_mapped", "AxisData", "move_batch_axis",
+    "batch_axis_first", "drop", "defvectorized", "defbroadcasting", "align_operands", "align",
+    "elementwise_shape", "check_dtypes", "def_elementwise_aval", "def_shape_aval",
+    "def_elementwise_impl", "arity", "def_checked_impl", "check_operands", "defreducer",
+    "def_batch_along", "defbatch_front", "shift_axes", "deflinear_jointly",
 ]
 
 
@@ -169,11 +170,43 @@ def def_not_linear(primitive):
     primitive.def_impossible("transpose", "it is linear in no operand")
 
 
+# --- Makers of jet rules --------------------------------------------------------------------------
+
+# A jet rule gives the Taylor coefficient of order k ≥ 1 of the result from the operands' `x[0] … x[k]`
+# and the result's own `out[0] … out[k - 1]`. Most primitives need none: their jvp rule will do.
+
+def defjet_linear(primitive):
+    """Coefficients go through the primitive as tangents do: for primitives linear in what moves."""
+    def jet(k, out, *operands, **params):
+        primals, terms = [x[0] for x in operands], [x[k] for x in operands]
+        if all([is_zero(t) for t in terms]):
+            outs = out if primitive.multiple_results else [out]
+            zeros = [Zero.like(y[0]) for y in outs]
+            return zeros if primitive.multiple_results else zeros[0]
+        return rule_for(primitive, "jvp")(primals, terms, **params)[1]
+    primitive.def_jet(jet)
+
+
+def defjet_bilinear(primitive):
+    """(x y)_k = Σ x_j y_{k-j}, the product of power series."""
+    def jet(k, out, x, y, **params):
+        return sum_of_products(lambda a, b: primitive.bind(a, b, **params), x, y, k, out)
+    primitive.def_jet(jet)
+
+
+def sum_of_products(product, x, y, k, out, first=0):
+    """Σ x_j y_{k-j} for j = `first` … k, zero by construction if no product is left."""
+    products = [product(x[j], y[k - j]) for j in range(first, k + 1)
+                if not (is_zero(x[j]) or is_zero(y[k - j]))]
+    return reduce(add_tangents, products, Zero.like(out[0]))
+
+
 # --- Makers for linear primitives -----------------------------------------------------------------
 
 def deflinear(primitive, transpose):
     """A primitive linear in its one operand: transpose(ct, x, **params) -> cotangent of x."""
     defjvp(primitive, lambda t, x, **params: primitive.bind(t, **params))
+    defjet_linear(primitive)
     primitive.def_transpose(lambda ct, x, **params: [transpose(ct, x, **params)])
 
 
@@ -184,6 +217,7 @@ def defbilinear(primitive, lhs_transpose, rhs_transpose):
     """
     defjvp(primitive, lambda t, x, y, **params: primitive.bind(t, y, **params),
            lambda t, x, y, **params: primitive.bind(x, t, **params))
+    defjet_bilinear(primitive)
     def_transpose_per_operand(primitive, lhs_transpose, rhs_transpose)
 
 
@@ -415,3 +449,4 @@ def deflinear_jointly(primitive, is_data=lambda i: True):
                  for i, (x, t) in enumerate(zip(primals, tangents))]
         return out, primitive.bind(*moved, **params)
     primitive.def_jvp(jvp)
+    defjet_linear(primitive)

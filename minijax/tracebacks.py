@@ -2,12 +2,14 @@
 """Layer: foundations. Home: ref_errors. In JAX: jax/_src/traceback_util.py.
 
 An error of a user's program should show the user's program. Functions that users call are boundaries:
-what passes one on its way out loses the frames of this package.
+what passes one on its way out loses the frames of this package, and says where the book explains it.
 """
 
 import builtins
 import os
+import re
 import sys
+import sysconfig
 from functools import wraps
 from types import FunctionType, ModuleType, TracebackType
 
@@ -15,14 +17,17 @@ from minijax import errors
 from minijax.config import traceback_filtering
 
 __all__ = [
-    "PACKAGE", "BELOW", "NOTE", "is_inside", "filtering_mode", "hide_frames", "chain_of",
-    "without_frames", "mark_hidden", "api_boundary", "make_boundaries", "make_fronts",
+    "PACKAGE", "STANDARD", "BELOW", "NOTE", "is_inside", "is_below", "filtering_mode",
+    "hide_frames", "chain_of", "without_frames", "mark_hidden", "EXPLAINS", "SECTION_OF",
+    "link_section", "linked_section", "section_for", "codes_of", "let_out", "api_boundary",
+    "make_boundaries", "bound_methods", "make_fronts",
 ]
 
 
 # --- Which frames are shown -----------------------------------------------------------------------
 
 PACKAGE = os.path.dirname(errors.__file__) + os.sep
+STANDARD = sysconfig.get_path("stdlib") + os.sep
 BELOW = tuple(os.sep + name + os.sep for name in ("numpy", "numba", "scipy", "llvmlite"))
 NOTE = ("(frames inside minijax are left out of this traceback; to see them: "
         "MINIJAX_TRACEBACK_FILTERING=off, or config.update('jax_traceback_filtering', 'off'))")
@@ -30,6 +35,12 @@ NOTE = ("(frames inside minijax are left out of this traceback; to see them: "
 
 def is_inside(file):
     return file.startswith(PACKAGE)
+
+
+def is_below(file):
+    """Whether this package may have called what stands there: a user calls it, too."""
+    return any(name in file for name in BELOW) or (
+        file.startswith(STANDARD) and "site-packages" not in file)
 
 
 def filtering_mode():
@@ -66,11 +77,11 @@ def chain_of(error):
 
 
 def without_frames(traceback):
-    """The traceback without this package's frames, and without those that NumPy and Numba add below."""
+    """The traceback without this package's frames, and without those of what it calls below."""
     kept, inside = [], False
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        inside = is_inside(file) or inside and any(name in file for name in BELOW)
+        inside = is_inside(file) or inside and is_below(file)
         if not inside:
             kept.append(traceback)
         traceback = traceback.tb_next
@@ -88,7 +99,90 @@ def mark_hidden(traceback):
         traceback = traceback.tb_next
 
 
+# --- Which section explains an error --------------------------------------------------------------
+
+EXPLAINS = {
+    "what-array-functions-take": """avals dtypes rules primitives.elementwise primitives.special
+        primitives.sorting numpy.ufuncs numpy.ufunc_api numpy.promotion numpy.sorting
+        numpy.polynomial numpy.reductions numpy.creation numpy.operators nn""",
+    "shapes-that-do-not-fit": """rules.elementwise_shape numpy.promotion.broadcast_shapes
+        numpy.promotion.shape_of_equal_ranks numpy.creation.broadcast_trailing
+        numpy.reductions.canonical_axes numpy.reductions.check_has_result
+        primitives.structural primitives.reductions primitives.cumulative primitives.dot
+        numpy.manipulation numpy.contractions""",
+    "thirty-two-bits": "debugging.check_result_types",
+    "shapes-of-values": "primitives.structural.canonicalize_shape numpy.indexing.bounds_of",
+    "indices": "primitives.indexing numpy.indexing",
+    "arrays-as-python-values": "array avals.ShapedArray.length core.Tracer.__iter__ core.Tracer.__len__",
+    "python-control-flow": "array.PythonConversions.__bool__ core.raise_if_not_scalar",
+    "donated-arrays": "array.DeletedArray._value",
+    "functions-and-arguments": "tracebacks dispatch flatten api.check_callable",
+    "static-arguments": "dispatch.check_chosen dispatch.check_disjoint",
+    "inputs-of-grad": """api.check_grad_input api.check_scalar_output api.check_output_dtype
+        flatten.FlatFunctionWithAux.__call__ flatten.normalise_argnums""",
+    "tangents-and-cotangents": """api.check_array api.check_tangent api.jvp api.linearize
+        api.flatten_cotangents api.linear_transpose api.check_one_kind
+        avals.AbstractValue.to_tangent_aval""",
+    "axes-of-vmap": """api.vmap api.broadcast_axes api.canonical_axis api.mapped_size
+        interpreters.batching""",
+    "trees-that-do-not-match": "tree_util",
+    "arguments-of-loops-and-branches": "control_flow",
+    "missing-rules": "core.rule_for extending rule_tables",
+    "rules-of-your-own": """custom_derivatives custom_batching solves higher_order.custom_jvp
+        higher_order.custom_vjp higher_order.custom_vmap higher_order.linear_solve
+        higher_order.linear_call""",
+    "checkpoint-policies": "ad_checkpoint higher_order.checkpoint",
+    "prints-and-callbacks": "debugging primitives.callbacks",
+    "failed-checks": "experimental.checkify",
+    "options-and-devices": "config api.devices",
+    "malformed-programs": "jaxpr",
+}
+SECTION_OF = {place: section for section, places in EXPLAINS.items() for place in places.split()}
+
+
+def link_section(error):
+    """Add a note that says where the book explains this error, unless it has one, or is the user's."""
+    if not linked_section(error) and (section := section_for(error)):
+        error.add_note(errors.see(section))
+
+
+def linked_section(error):
+    """The section that an error's message or notes name, or None."""
+    text = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    found = re.search(re.escape(errors.see("")) + r"([\w-]+)", text)
+    return found and found[1]
+
+
+def section_for(error):
+    """The section for the innermost place in an error's traceback that has one, or None."""
+    for code in reversed(codes_of(error.__traceback__)):
+        if is_inside(code.co_filename):
+            module = code.co_filename.removeprefix(PACKAGE).removesuffix(".py").replace(os.sep, ".")
+            function = code.co_qualname.partition(".<locals>")[0]
+            section = SECTION_OF.get(f"{module}.{function}") or SECTION_OF.get(module)
+            if section:
+                return "thirty-two-bits" if isinstance(error, OverflowError) else section
+        elif not is_below(code.co_filename):
+            return None                              # a function of the user's
+    return None
+
+
+def codes_of(traceback):
+    """What ran, from the outermost frame to the innermost."""
+    codes = []
+    while traceback is not None:
+        codes.append(traceback.tb_frame.f_code)
+        traceback = traceback.tb_next
+    return codes
+
+
 # --- Boundaries -----------------------------------------------------------------------------------
+
+def let_out(error):
+    """Make an error what its user should see, on its way out of this package."""
+    link_section(error)
+    hide_frames(error)
+
 
 def api_boundary(function):
     """`function`, whose errors show no frame of this package, not even this one's."""
@@ -97,7 +191,7 @@ def api_boundary(function):
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            hide_frames(error)
+            let_out(error)
             raise            # bare: Python adds no frame for it, and the traceback stays as it is
     return bounded
 
@@ -114,6 +208,12 @@ def make_boundaries(namespace, names):
                 _boundaries[function] = bounded = api_boundary(function)
                 bounded.__module__, bounded.__qualname__ = namespace["__name__"], name  # for pickle
             namespace[name] = _boundaries[function]
+
+
+def bound_methods(cls, names):
+    """Make boundaries of these methods of a class."""
+    for name in names:
+        setattr(cls, name, api_boundary(getattr(cls, name)))
 
 
 def make_fronts(namespace, names):

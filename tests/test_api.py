@@ -83,6 +83,20 @@ def test_jvp_vjp_linearize_trees():
     check(lambda lib: lib.vjp(lambda p: Point(p.x * p.y, p.y), Point(V, V))[1](Point(V, V)))
 
 
+def test_derivatives_are_pytrees_of_their_residuals():
+    f = lambda lib: lambda x, w: lib.numpy.sin(x @ w)
+    for transform in ("vjp", "linearize"):
+        shapes = []
+        for lib in (minijax, jax):
+            derivative = getattr(lib, transform)(f(lib), V, W.T)[1]
+            shapes.append(sorted(leaf.shape for leaf in lib.tree.leaves(derivative)))
+        assert shapes[0] == shapes[1]
+    _, f_vjp = minijax.jit(lambda x: minijax.vjp(minijax.numpy.sin, x))(V)
+    _, f_lin = minijax.vmap(lambda x: minijax.linearize(minijax.numpy.sin, x))(V)
+    np.testing.assert_allclose(minijax.jit(lambda f, ct: f(ct))(f_vjp, V)[0], np.cos(V) * V, rtol=1e-6)
+    np.testing.assert_allclose(minijax.vmap(lambda f, t: f(t))(f_lin, V), np.cos(V) * V, rtol=1e-6)
+
+
 def test_integers_have_float0_tangents():
     i = np.arange(3)
     check(lambda lib: lib.vjp(lambda x, i: x * i, V, i)[1](lib.numpy.asarray(V)))

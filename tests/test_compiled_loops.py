@@ -7,12 +7,12 @@ import minijax
 import minijax.numpy as jnp
 from minijax import lax
 from minijax.avals import ShapedArray
-from minijax.compiler import compile_jaxpr
+from minijax.compiler import compile_jaxpr, machine
 from minijax.compiler.check_ir import LoopIRError, check_program
 from minijax.compiler.dead_steps import has_calls
 from minijax.compiler.executable import RENDERERS
 from minijax.loop_ir import (
-    Axis, Buffer, Const, Load, Loop, Nest, Op, Program, Store, While, ZERO,
+    Axis, Buffer, Const, Load, Loop, Nest, Op, Product, Program, Store, While, ZERO,
     axis_index, programs_in,
 )
 
@@ -305,6 +305,98 @@ def test_products_in_loops_are_nests(lhs, rhs, numbers):
                     rtol=1e-4)
     loop, = [s for s in exe.passes["fuse"].steps if isinstance(s, Loop)]
     assert not has_calls(loop)
+
+
+# shapes and dimension numbers of products that are worth a call of BLAS
+LARGE_PRODUCTS = [
+    ((24, 30), (30, 20), (((1,), (0,)), ((), ()))), ((30, 24), (30, 20), (((0,), (0,)), ((), ()))),
+    ((24, 30), (20, 30), (((1,), (1,)), ((), ()))), ((30, 24), (20, 30), (((0,), (1,)), ((), ()))),
+    ((150, 40), (40,), (((1,), (0,)), ((), ()))), ((40,), (40, 150), (((0,), (0,)), ((), ()))),
+    ((40, 150), (40,), (((0,), (0,)), ((), ()))), ((40,), (150, 40), (((0,), (1,)), ((), ()))),
+    ((3, 20, 30), (3, 30, 10), (((2,), (1,)), ((0,), (0,)))),
+    ((20, 30, 3), (30, 10, 3), (((1,), (0,)), ((2,), (2,)))),
+    ((20, 3, 30), (30, 3, 10), (((2,), (0,)), ((1,), (1,)))),
+    ((4, 5, 9, 8), (8, 9, 30), (((2, 3), (1, 0)), ((), ()))),
+    ((4, 5, 30), (30, 6, 4), (((2,), (0,)), ((), ()))),
+    ((30, 2, 20), (2, 30, 3, 3), (((0, 1), (1, 0)), ((), ())))]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("lhs, rhs, numbers", LARGE_PRODUCTS)
+def test_large_products_in_loops_are_calls_of_blas(lhs, rhs, numbers, dtype):
+    def f(a, b):
+        def turn(i, c):
+            return c * 0.5 + lax.dot_general(0.1 * (a + jnp.tanh(c.sum())), b, numbers)
+        return lax.fori_loop(0, 3, turn, lax.dot_general(a, b, numbers) * 0)
+    with minijax.enable_x64(dtype == np.float64):
+        exe = check_all(f, jnp.asarray(floats(*lhs), dtype), jnp.asarray(floats(*rhs, seed=1), dtype),
+                        rtol=1e-4 if dtype == np.float32 else 1e-9)
+    loop, = [s for s in exe.passes["fuse"].steps if isinstance(s, Loop)]
+    assert not has_calls(loop) and any(isinstance(s, Product) for s in loop.body.steps)
+
+
+def test_operands_of_products_are_read_where_they_are():
+    def chain(ws, x):
+        def turn(x, i):
+            w = lax.dynamic_index_in_dim(ws, i, keepdims=False)
+            return jnp.tanh(x[:, 8:40] @ w[:, 4:].T), x[1:-1, :20] @ ws[1, :20, ::2]
+        return lax.scan(turn, x, jnp.arange(3) - 1)
+    exe = check_all(chain, jnp.asarray(floats(4, 40, 36)), jnp.asarray(floats(17, 40)), rtol=2e-4)
+    loop, = [s for s in exe.passes["fuse"].steps if isinstance(s, Loop)]
+    first, second = [s for s in loop.body.steps if isinstance(s, Product)]
+    shapes = {n.buffer.shape for s in (first, second) for n in s.body[-2].body
+              if isinstance(n, Load) and n.buffer.dtype == F32}
+    assert (4, 40, 36) in shapes and (17, 40) in shapes       # of slices and transposes no copies
+    assert (20, 18) in shapes                                 # but BLAS takes no steps of 2
+
+
+def test_views_that_blas_can_not_take_are_copied():
+    def f(x, y):
+        wide = jnp.broadcast_to(x[:, :1], (20, 30))
+        padded = jnp.pad(x, ((0, 0), (2, 2)))
+        return wide @ y, padded @ jnp.concatenate([y, y[:4]]), x[::-1] @ y, x.reshape(30, 20).T @ y
+    exe = check_all(f, jnp.asarray(floats(20, 30)), jnp.asarray(floats(30, 40)), rtol=1e-4)
+    assert sum(isinstance(s, Product) for s in exe.passes["fuse"].steps) == 4
+    assert not any(map(has_calls, exe.passes["fuse"].steps))
+
+
+def test_what_memory_held_before_does_not_matter():
+    """BLAS is told to multiply the old result by 0, and that must not make a NaN of a NaN."""
+    def f(x, v):
+        def turn(c, _):
+            big = jnp.full((64, 64), jnp.nan) + c[0, 0]
+            return jnp.where(jnp.isnan(big.sum()), x @ c, c), (x @ v, v @ x)
+        return lax.scan(turn, x, None, 3)
+    x = jnp.asarray(floats(64, 64) * 0.1)
+    check_all(f, x, jnp.asarray(floats(64)), rtol=1e-4)
+
+
+def test_products_of_no_floats_in_loops_are_nests_of_any_size():
+    def f(a, b):
+        return lax.fori_loop(0, 2, lambda i, c: c + a @ b, jnp.zeros((90, 80), a.dtype))
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-9, 9, shape).astype(np.int32) for shape in ((90, 100), (100, 80)))
+    exe = executable(f, a, b, renderer="llvm")
+    assert not any(map(has_calls, exe.passes["fuse"].steps))
+    np.testing.assert_array_equal(exe(a, b)[0], 2 * a @ b)
+
+
+def test_sums_of_products_grow_in_blas():
+    def loss(w, x):
+        c, _ = lax.scan(lambda c, x: (jnp.tanh(c @ w + x), None), x[0], x)
+        return c.sum()
+    w, x = jnp.asarray(floats(24, 24) * 0.1), jnp.asarray(floats(5, 16, 24))
+    exe = check_all(minijax.grad(loss), w, x, rtol=2e-4)
+    assert any(isinstance(s, Product) and s.body[-1].combine == "add"
+               for s in all_steps(exe.passes["update_in_place"]))
+
+
+def test_addresses_that_scipy_publishes(monkeypatch):
+    monkeypatch.setattr(machine, "blas_address", machine.scipy_address)
+    a, b, v = floats(30, 40), floats(40, 50, seed=1), floats(40)
+    outs = executable(lambda a, b, v: (a @ b, b.T @ v), a, b, v, renderer="llvm")(a, b, v)
+    np.testing.assert_allclose(outs[0], a @ b, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(outs[1], b.T @ v, rtol=1e-4, atol=1e-5)
 
 
 # --- Tiles of examples ----------------------------------------------------------------------------

@@ -93,6 +93,19 @@ def test_a_second_process_compiles_nothing(folder):
     assert first[0] == second[0]
 
 
+def test_kept_code_finds_blas_in_another_process(folder):
+    code = """
+        import minijax, minijax.numpy as mnp, numpy as np
+        from minijax.compiler import machine
+        machine.compile_text, compile_text = lambda *args: print("compiles") or compile_text(*args), \
+            machine.compile_text
+        x = np.arange(1200, dtype=np.float32).reshape(30, 40) % 7
+        print((minijax.jit(lambda x: x @ x.T)(x) == x @ x.T).all())
+    """
+    assert output(process(code, folder)) == ["compiles", "True"]
+    assert output(process(code, folder)) == ["True"]
+
+
 def test_an_entry_is_code_and_source(folder, compilations):
     run()
     code, = entries(folder)

@@ -4,6 +4,7 @@ import pickle
 import re
 import random
 import traceback
+import warnings
 from pathlib import Path
 
 import jax as real_jax
@@ -16,6 +17,9 @@ import minijax.numpy as jnp
 from minijax import lax
 from minijax.config import config, traceback_filtering
 from minijax.purity import check_pure, impurities
+from minijax.tracebacks import SECTION_OF, linked_section
+
+import wrong_programs
 
 ROOT = Path(__file__).resolve().parent.parent
 X = np.ones(3, np.float32)
@@ -162,6 +166,57 @@ def test_every_link_leads_to_a_section():
     assert len(sections()) == len(set(sections())), "two sections of one name: links are ambiguous"
 
 
+def functions_in(tree, name=""):
+    """(qualified name, node) of the functions and classes of a module, from the outside inwards."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield f"{name}{node.name}", node
+            if isinstance(node, ast.ClassDef):
+                yield from functions_in(node, f"{name}{node.name}.")
+        else:
+            yield from functions_in(node, name)
+
+
+def raises_in(function):
+    """The names of the error classes that a function raises."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            yield getattr(node.exc.func, "id", getattr(node.exc.func, "attr", ""))
+
+
+MODULES = {str(path.relative_to(ROOT / "minijax"))[:-3].replace("/", "."): ast.parse(path.read_text())
+           for path in (ROOT / "minijax").rglob("*.py")}
+
+# No learner meets these: parts of the library that fail by faults of its own, the checkers' verdicts,
+# and what Python's protocols ask for. `_concrete` raises classes that bring their link.
+NOT_FOR_LEARNERS = ("book.", "compiler.", "checkers", "purity", "extend.core.primitives",
+                    "core.Trace.process_primitive", "core.forget", "core.ConcreteWhenKnown._concrete",
+                    "tracebacks")
+
+
+def test_every_place_in_the_table_exists():
+    for place, section in SECTION_OF.items():
+        assert section in sections(), section
+        module = max((m for m in MODULES if f"{place}.".startswith(f"{m}.")), key=len, default=None)
+        assert module, place
+        function = place[len(module) + 1:]
+        assert not function or function in dict(functions_in(MODULES[module])), place
+
+
+def test_every_raise_that_a_learner_can_reach_links_a_section():
+    linked_by_class = {name for name in dir(jax.errors) if name.startswith(("Tracer", "NonConcrete"))}
+    linked_by_class |= {"ConcretizationTypeError", "UnexpectedTracerError"}
+    missing = [
+        f"{module}.{name}: {error}" for module, tree in MODULES.items()
+        for name, function in functions_in(tree) if not isinstance(function, ast.ClassDef)
+        for error in raises_in(function)
+        if error not in linked_by_class and not f"{module}.{name}".startswith(NOT_FOR_LEARNERS)
+        and not any(isinstance(n, ast.Call) and getattr(n.func, "id", "") == "see"
+                    for n in ast.walk(function))
+        and not (SECTION_OF.get(f"{module}.{name}") or SECTION_OF.get(module))]
+    assert not missing
+
+
 def nan_under_debug_nans():
     with jax.debug_nans(True):
         jax.jit(jnp.log)(-1.0)
@@ -212,7 +267,7 @@ def test_unlike_carries_and_branches_link_their_section(what):
 def test_what_is_no_loop_does_not_link_to_loops():
     with pytest.raises(NotImplementedError, match="linear in no operand") as caught:
         jax.linear_transpose(jnp.sin, 1.0)(1.0)
-    assert "See the book" not in str(caught.value)
+    assert linked_section(caught.value) == "missing-rules"
 
 
 def test_a_traced_assignment_links_its_section():
@@ -241,6 +296,49 @@ def test_the_error_types_are_those_of_jax(name):
     ours, theirs = getattr(jax.errors, name), getattr(real_jax.errors, name)
     builtin = [c for c in theirs.__mro__ if c.__module__ == "builtins"]
     assert all(issubclass(ours, c) for c in builtin)
+
+
+# --- Wrong programs -------------------------------------------------------------------------------
+
+OURS, JAXS = (wrong_programs.wrong_programs(lib) for lib in (jax, real_jax))
+WRONG = [(topic, name) for topic in OURS for name in OURS[topic]]
+
+# Where JAX's error is that of a step within, and ours names the argument
+ANOTHER_TYPE = {"eye", "map: batch_size", "associative_scan: scalar",
+                "custom_linear_solve: structure", "pure_callback: shape"}
+PYTHONS_OWN = {"add a string", "add None"}          # raised by Python, after both operands declined
+
+
+def error_of(run):
+    with warnings.catch_warnings(), pytest.raises(Exception) as caught:
+        warnings.simplefilter("ignore")
+        run()
+    return caught.value
+
+
+@pytest.mark.parametrize("topic, name", WRONG, ids=[f"{t}: {n}" for t, n in WRONG])
+def test_a_wrong_program_gets_jaxs_error_its_own_line_and_a_link(topic, name):
+    with traceback_filtering("remove_frames"):
+        error = error_of(OURS[topic][name])
+    jaxs = type(error_of(JAXS[topic][name]))
+    same = isinstance(error, jaxs) or type(error).__name__ == jaxs.__name__
+    assert same != (name in ANOTHER_TYPE), f"{type(error).__name__}, JAX: {jaxs.__name__}"
+    files = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
+    assert files <= {__file__, wrong_programs.__file__}
+    assert (linked_section(error) in sections()) != (name in PYTHONS_OWN)
+
+
+def test_an_error_of_the_users_own_gets_no_link():
+    def rejects(x):
+        raise ValueError("mine")
+    assert linked_section(error_of(lambda: jax.jit(rejects)(1.0))) is None
+    assert linked_section(error_of(lambda: jax.grad(lambda x: {}["no"])(1.0))) is None
+
+
+def test_an_error_is_linked_once():
+    error = error_of(lambda: jax.jit(jax.grad(lambda x: jnp.sum(jnp.ones(3) + jnp.ones(4))))(1.0))
+    assert [n for n in error.__notes__ if "See the book" in n] == [
+        "See the book: ref_errors.html#shapes-that-do-not-fit"]
 
 
 # --- Purity ---------------------------------------------------------------------------------------

@@ -180,6 +180,20 @@ def test_vmap_of_grad_of_cond_where_the_branch_not_taken_is_nan():
         assert np.isfinite(slopes).all()
 
 
+def test_gradient_of_a_batched_rule_that_differentiates_a_branch():
+    """JAX 0.10 has no such gradient; a loop over the examples has."""
+    def f(x):
+        chosen = lambda x: minijax.lax.cond(x > 0, mnp.sqrt, lambda x: x * 3.0, x)
+        rule = minijax.custom_jvp(chosen)
+        rule.defjvp(lambda primals, tangents: minijax.jvp(chosen, primals, tangents))
+        return rule(x)
+    x = np.array([4.0, -2.0, 0.25], F)
+    slopes = [minijax.grad(f)(a) for a in x]
+    assert slopes == [0.25, 3.0, 1.0]
+    for total in (lambda x: mnp.sum(minijax.vmap(f)(x)), minijax.jit(lambda x: mnp.sum(minijax.vmap(f)(x)))):
+        np.testing.assert_array_equal(minijax.grad(total)(x), slopes)
+
+
 def test_scan_and_map_over_nothing():
     empty = np.zeros((0, 3), F)
     step = lambda c, x: (c + x[0], {"y": x, "n": x.sum() > 0})

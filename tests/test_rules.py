@@ -18,13 +18,19 @@ CONVENTIONS = {
     ("reduce_precision", "jvp"): "rounding counts as the identity",
     ("reduce_precision", "transpose"): "rounding counts as the identity",
     ("bitcast_convert_type", "jvp"): "a change of bits has no derivative",
+    ("bitcast_convert_type", "jet"): "a change of bits has no derivative",
+    ("reduce_precision", "jet"): "rounding counts as the identity",
     ("stop_gradient", "jvp"): "a constant on request",
+    ("stop_gradient", "transpose"): "a constant on request",
     ("custom_vjp_call", "jvp"): "its tangent can only run backwards: see test_custom_rules",
+    ("custom_vjp_call", "jet"): "expanded as the function it is, and jvp can't: see test_taylor",
     ("custom_lin", "abstract_eval"): "only its transpose can be run",
     ("custom_lin", "transpose"): "only its transpose can be run",
     ("debug_callback", "jvp"): "it has no results to have tangents: see test_effects",
     ("debug_print", "jvp"): "it has no results to have tangents: see test_effects",
     ("pure_callback", "jvp"): "a ValueError, as in JAX: see test_effects",
+    ("pure_callback", "jet"): "a ValueError: see test_effects",
+    ("io_callback", "jet"): "a ValueError: see test_effects",
     ("io_callback", "jvp"): "a ValueError, as in JAX: see test_effects",
 }
 
@@ -33,8 +39,11 @@ PACKAGE = list(primitives.values())
 
 
 def expected_kinds(primitive):
-    """partial_eval is for primitives that contain programs: others are known or recorded whole."""
-    return [k for k in RULE_KINDS if k != "partial_eval" or primitive.higher_order]
+    """partial_eval is for primitives that contain programs: others are known or recorded whole.
+
+    A jet rule is a shorter way than the jvp rule, for those who have one: see test_taylor.
+    """
+    return [k for k in RULE_KINDS if k != "jet" and (k != "partial_eval" or primitive.higher_order)]
 
 
 cells = [(p, kind) for p in PACKAGE for kind in expected_kinds(p)]
@@ -59,7 +68,10 @@ def test_no_rule_is_both_there_and_impossible(primitive):
     assert not primitive.rules.keys() & primitive.impossible.keys()
 
 
-@pytest.mark.parametrize("primitive, kind", filled, ids=lambda x: str(x))
+has_series = [(p, "jet") for p in PACKAGE if {"jet", "jvp"} & p.rules.keys()]
+
+
+@pytest.mark.parametrize("primitive, kind", filled + has_series, ids=lambda x: str(x))
 def test_rule(primitive, kind):
     if (primitive.name, kind) in CONVENTIONS:
         pytest.skip(CONVENTIONS[primitive.name, kind])
@@ -70,7 +82,7 @@ def test_rule(primitive, kind):
 
 def options_of(primitive, kind, i):
     """Options of the checker, for sample i."""
-    if primitive.name == "polygamma" and kind == "jvp":
+    if primitive.name == "polygamma" and kind in ("jvp", "jet"):
         return dict(along=[1])                    # by its order it has no derivative, as in JAX
     # Machine code takes a while to make: of most samples only the generated source is run.
     return dict(compiled=i < 2) if kind == "lowering" else {}

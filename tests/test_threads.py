@@ -36,6 +36,7 @@ PROGRAMS = {
     "sum": (lambda x: mnp.sum(mnp.exp(x)), rand(2_000_001)),
     "softmax": (softmax, rand(700, 900)),
     "gradient": (minijax.grad(lambda x: mnp.sum(softmax(x) ** 2)), rand(700, 900)),
+    "small products": (lambda x: x @ mnp.swapaxes(x, 1, 2), rand(4000, 30, 20)),
     "outer": (lambda x: mnp.sum(mnp.sqrt(mnp.abs(x[:, None] - x[None, :])), axis=1), rand(1500)),
 }
 

@@ -32,7 +32,7 @@ def cut_reductions(program):
     """Long reductions become reductions of blocks, and then of the blocks' results."""
     steps = []
     for step in program.steps:
-        if isinstance(step, Nest):
+        if type(step) is Nest:
             steps += cut_nest(step)
         elif programs_in(step):
             steps.append(with_programs(step, list(map(cut_reductions, programs_in(step)))))

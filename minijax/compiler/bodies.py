@@ -5,7 +5,7 @@ What the passes on loops share: questions about nests, and a builder of new bodi
 """
 
 from minijax.loop_ir import (
-    Axis, AxisValue, Const, InBounds, Load, Nest, Op, Quotient, Reduce, Store, all_nodes,
+    Axis, AxisValue, Const, InBounds, Load, Nest, Op, Product, Quotient, Reduce, Store, all_nodes,
     axis_index, buffers_written, guard_of, index_maps_of, substitute_index, unflatten,
 )
 
@@ -30,7 +30,7 @@ def simple_producers(steps):
 
 
 def is_simple(step):
-    if not isinstance(step, Nest):
+    if not isinstance(step, Nest) or isinstance(step, Product):
         return False
     *before, last = step.body
     return (isinstance(last, Store) and not last.combine and last.index == step.order()
@@ -143,7 +143,7 @@ def rebuild(nest, load, builder=None):
         if isinstance(node, Store):
             index = substitute_index(node.index, {}, new)
             builder.body.append(Store(node.buffer, index, new[node.value], node.combine, node.eqn))
-    return Nest(nest.axes, builder.body)
+    return type(nest)(nest.axes, builder.body)
 
 
 def inlining(producers):

@@ -71,4 +71,4 @@ def written_over(step, new, old):
         old if buffer is new else buffer, *rest))
     body = [Store(old, n.index, n.value, n.combine or "replace", n.eqn)
             if isinstance(n, Store) and n.buffer is new else n for n in nest.body]
-    return Nest(nest.axes, body)
+    return type(nest)(nest.axes, body)

@@ -9,14 +9,14 @@ reads later is left out, and the update changes the array where it is.
 from minijax.compiler.bodies import rebuild
 from minijax.compiler.dead_steps import body_program, has_calls
 from minijax.loop_ir import (
-    Branch, Call, Const, Load, Loop, Nest, Program, Store, While, all_nodes, buffers_read,
-    buffers_written, programs_in, with_programs,
+    Axis, Branch, Call, Const, Load, Loop, Nest, Product, Program, Store, While, all_nodes,
+    buffers_read, buffers_written, programs_in, with_programs,
 )
 
 __all__ = [
     "update_in_place", "updated_in_place", "dying_copy", "put_last", "is_plain_copy",
     "reads_before_it_writes", "reads_where_it_writes", "rename", "rename_in_step", "add_in_place",
-    "sums_begun", "growing_sum", "is_made_of_rows", "fills_with_zeros", "copy_of",
+    "sums_begun", "begun_with", "growing_sum", "is_made_of_rows", "fills_with_zeros", "copy_of",
 ]
 
 
@@ -154,11 +154,22 @@ def sums_begun(body):
         if parts:
             total, base, result = parts
             kept = [s for s in body.steps if s is not step]
-            steps = [copy_of(base, result, s) if fills_with_zeros(s, total) else
-                     rename_in_step(s, {total: result}) if total in buffers_written(s) else s
-                     for s in kept]
+            steps = [new for s in kept for new in begun_with(base, result, s, total)]
             return sums_begun(Program(body.inputs, steps, body.outputs, body.eqns))
     return body_program(body)
+
+
+def begun_with(base, result, step, total):
+    """The steps for one that fills a sum with zeros, or with a product, or adds rows to it."""
+    if total not in buffers_written(step):
+        return [step]
+    if fills_with_zeros(step, total):
+        return [copy_of(base, result, step)]
+    new = rename_in_step(step, {total: result})
+    if not isinstance(new, Product):
+        return [new]
+    new.body[-1].combine = "add"
+    return [copy_of(base, result, Nest([Axis(a.size) for a in step.axes], [])), new]
 
 
 def growing_sum(step, body):
@@ -179,10 +190,12 @@ def growing_sum(step, body):
 
 
 def is_made_of_rows(total, reader, body):
-    """Whether a sum is filled with zeros, then only added to, and read by one step."""
+    """Whether a sum is filled with zeros, then only added to, and read by one step; or a product."""
     users = [s for s in body.steps if total in buffers_read(s) or total in buffers_written(s)]
-    if total in body.outputs or len(users) != 3 or users[2] is not reader:
+    if total in body.outputs or users[-1] is not reader:
         return False
+    if len(users) != 3:
+        return len(users) == 2 and isinstance(users[0], Product)
     zeros, rows, _ = users
     return fills_with_zeros(zeros, total) and isinstance(rows, Nest) and all(
         n.combine == "add" for n in rows.body if isinstance(n, Store)) and not any(

@@ -7,7 +7,8 @@ The text of a loop IR, for reading.
 from minijax.avals import short_dtype_name
 from minijax.compiler.render_python import index_text, names_in
 from minijax.loop_ir import (
-    AxisValue, Branch, Call, Const, InBounds, Loop, Nest, OPS, OTHER, Op, Reduce, Store, While,
+    AxisValue, Branch, Call, Const, InBounds, Loop, Nest, OPS, OTHER, Op, Product, Reduce, Store,
+    While,
 )
 
 __all__ = ["program_text"]
@@ -41,8 +42,8 @@ class _Writer:
 
     def steps(self, steps):
         for step in steps:
-            write = {Nest: self.nest, Call: self.call, Loop: self.loop, While: self.loop,
-                     Branch: self.branch}[type(step)]
+            write = {Nest: self.nest, Product: self.nest, Call: self.call, Loop: self.loop,
+                     While: self.loop, Branch: self.branch}[type(step)]
             yield from write(step)
 
     def loop(self, step):
@@ -78,7 +79,8 @@ class _Writer:
 
     def nest(self, nest):
         self.nodes, around = {}, dict(self.axes)
-        yield f"nest {self.loops(nest.axes)}:"
+        kind = "product" if isinstance(nest, Product) else "nest"
+        yield f"{kind} {self.loops(nest.axes)}:"
         yield from self.body(nest.body, "    ")
         self.axes = around
 

@@ -9,6 +9,7 @@ the loops. So Python pays for a call what it pays for `abs`.
 from llvmlite import ir
 
 from minijax.compiler import render_loops  # adds loops and branches to what StepWriter writes
+from minijax.compiler import blas  # adds products
 from minijax.compiler.llvm_ops import (
     BIT, INT64, NOT_CONTIGUOUS, data_of, entry_alloca, int64, load, memory_type,
 )

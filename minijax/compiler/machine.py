@@ -13,10 +13,12 @@ from functools import cache
 
 import llvmlite
 import llvmlite.binding as llvm
+import numpy as np
 
 __all__ = [
     "lock", "target_machine", "cpu_features", "identity", "optimised", "compile_text", "assembly",
-    "C_FUNCTIONS", "linker", "PyMethodDef", "METH_FASTCALL", "new_function", "MachineCode",
+    "BLAS_FUNCTIONS", "SPELLINGS", "blas_address", "numpy_address", "scipy_address", "C_FUNCTIONS",
+    "linker", "PyMethodDef", "METH_FASTCALL", "new_function", "MachineCode",
 ]
 
 
@@ -70,6 +72,42 @@ def assembly(text, effort):
         return target_machine(effort).emit_assembly(optimised(text, effort))
 
 
+# --- BLAS -----------------------------------------------------------------------------------------
+
+# Products of matrices are calls of the library that NumPy has loaded already, so one pool of threads
+# serves both. Where it can't be found by name, SciPy has addresses of its own.
+BLAS_FUNCTIONS = "sgemm", "dgemm", "sgemv", "dgemv"
+
+# How they are spelled in NumPy's wheels, and in libraries of distributions: 64-bit and 32-bit ones.
+SPELLINGS = "scipy_{}_64_", "{}_64_", "{}_"
+
+
+@cache
+def blas_address(name):
+    return numpy_address(name) or scipy_address(name)
+
+
+def numpy_address(name):
+    """The address of a function in the library that NumPy is linked to; None if it is not found."""
+    try:
+        library = ctypes.CDLL(np._core._multiarray_umath.__file__)
+    except (AttributeError, OSError):
+        return None
+    found = (getattr(library, spelling.format(name), None) for spelling in SPELLINGS)
+    return next((ctypes.cast(f, ctypes.c_void_p).value for f in found if f is not None), None)
+
+
+def scipy_address(name):
+    """The address that SciPy publishes for Cython, in a library of its own."""
+    from scipy.linalg import cython_blas       # takes longer to import than minijax
+    capsule, api = cython_blas.__pyx_capi__[name], ctypes.pythonapi
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
+        ("PyCapsule_GetName", api))
+    address_in = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", api))
+    return address_in(capsule, name_of(capsule))
+
+
 # --- Linking --------------------------------------------------------------------------------------
 
 C_FUNCTIONS = ("PyErr_SetString", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef",
@@ -111,6 +149,9 @@ class MachineCode:
             library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
             for name in names:
                 library.export_symbol(name)
+            for name in BLAS_FUNCTIONS:
+                if f"minijax_{name}".encode() in image:
+                    library.import_symbol(f"minijax_{name}", blas_address(name))
             self.linker = linker()            # must live longer than what it has linked
             self.linked = library.link(self.linker, f"program_{next(_numbers)}")
         self.definitions = {name: PyMethodDef(name.encode(), self.linked[name], METH_FASTCALL, None)

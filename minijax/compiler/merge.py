@@ -49,7 +49,7 @@ def inline_single_uses(program):
 
 def values_to_inline(program):
     """The buffers whose values are better computed where they are read."""
-    needed = set(program.outputs) | {b for s in program.steps if not isinstance(s, Nest)
+    needed = set(program.outputs) | {b for s in program.steps if type(s) is not Nest
                                      for b in buffers_read(s)}
     places, runs, chosen = reading_places(program.steps), {}, set()
     # Readers come first, since it matters whether a reader is itself computed elsewhere.
@@ -288,7 +288,7 @@ def merged_nest(group, needed):
 
 def coalesce(program):
     """Make one loop of two that go through memory like one; drop loops of one turn."""
-    steps = [coalesce_nest(s) if isinstance(s, Nest) else s for s in program.steps]
+    steps = [coalesce_nest(s) if type(s) is Nest else s for s in program.steps]
     return Program(program.inputs, steps, program.outputs, program.eqns)
 
 

@@ -9,6 +9,7 @@ import operator
 import threading
 
 import numpy as np
+from numba import njit
 from numba.core import compiler, types
 from numba.core.imputils import lower_builtin
 from numba.core.registry import cpu_target
@@ -22,8 +23,8 @@ from minijax.loop_ir import BOOL, OPS
 
 __all__ = [
     "Memory", "MemoryModel", "unbox_memory", "GetItem", "SetItem", "lower_getitem", "lower_setitem",
-    "as_dtype", "names", "load_if", "lanes", "Lanes", "define_fold", "define", "define_conversion",
-    "select", "clamp_index", "NUMBA_DTYPES", "compile_kernel",
+    "as_dtype", "names", "load_if", "lanes", "Lanes", "define_fold", "product", "define",
+    "define_conversion", "select", "clamp_index", "NUMBA_DTYPES", "compile_kernel",
 ]
 
 
@@ -131,6 +132,22 @@ def define_fold(name):
 names.update(load_if=load_if, lanes=lanes, local=lanes)
 for _name in ("add", "mul", "max", "min", "and", "or", "xor"):
     define_fold(_name)
+
+
+def product(sizes, adds, out, to, left, first, right, second):
+    """A product by its definition."""
+    rows, columns, terms = sizes
+    for i in range(rows):
+        for j in range(columns):
+            x, y = first[0] + i * first[1], second[0] + j * second[2]
+            place = to[0] + i * to[1] + j * to[2]
+            total = left[x] * right[y]
+            for k in range(1, terms):
+                total += left[x + k * first[2]] * right[y + k * second[1]]
+            out[place] = out[place] + total if adds else total
+
+
+names["product"] = njit(product)
 
 
 # --- Scalar operations ----------------------------------------------------------------------------

@@ -20,17 +20,17 @@ from minijax.compiler.dead_steps import has_calls
 from minijax.compiler.render_python import MainWriter, free_axes, index_text
 from minijax.compiler.rows import is_local
 from minijax.loop_ir import (
-    AxisValue, Buffer, Call, Const, InBounds, Load, Loop, Nest, Op, Reduce, Store, While, all_nodes,
-    buffer_of, buffers_read, buffers_written, dynamic_nodes, index_maps_of, programs_in,
+    AxisValue, Buffer, Call, Const, InBounds, Load, Loop, Nest, Op, Product, Reduce, Store, While,
+    all_nodes, buffer_of, buffers_read, buffers_written, dynamic_nodes, index_maps_of, programs_in,
 )
 
 __all__ = [
     "SHORT", "MAX_TURNS", "MAX_UNROLLED", "QUICK", "evaluations", "weight", "is_tiny", "is_long",
     "is_worth_speed", "work", "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory",
     "sequences_of", "count_entries", "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES",
-    "pieces_of", "outermost", "turns_are_apart", "steps_inside", "SMALL", "MAX_STACK", "Plan",
-    "arrays_of", "arrays_in", "bytes_of", "in_lines", "NativeMainWriter", "PartText",
-    "program_text", "WORTH_RELEASING",
+    "BLAS_SHARES", "pieces_of", "outermost", "turns_are_apart", "steps_inside", "SMALL",
+    "MAX_STACK", "Plan", "arrays_of", "arrays_in", "bytes_of", "in_lines", "NativeMainWriter",
+    "PartText", "program_text", "WORTH_RELEASING",
 ]
 
 
@@ -69,6 +69,8 @@ def is_tiny(step):
 
 def is_long(step):
     """Whether a step has loops that are worth making fast."""
+    if isinstance(step, Product):
+        return False              # its loops are in BLAS
     return not isinstance(step, Nest) or is_worth_speed(step)
 
 
@@ -80,6 +82,8 @@ def is_worth_speed(nest, around=1):
 
 def work(step):
     """About how many nanoseconds a step takes; a `while` is thought to make a hundred turns."""
+    if isinstance(step, Product):
+        return 100 * step.axes[0].size + 0.02 * evaluations(step)
     if isinstance(step, Nest):
         return 0.2 * evaluations(step) * weight(step.body)
     if isinstance(step, Call):
@@ -180,7 +184,8 @@ def calls_and_parts(steps, turns):
     """Steps with calls; long ones, each as a Part; short ones together, as many as fit into one."""
     short, size = [], 0
     for step in steps:
-        alone = has_calls(step) or is_long(step)
+        pieces = None if has_calls(step) else pieces_of(step)
+        alone = has_calls(step) or is_long(step) or pieces or isinstance(step, Product)
         added = 0 if alone else weight(step.body) * (evaluations(step) if is_tiny(step) else 1)
         if short and (alone or size + added > MAX_WEIGHT):
             yield Part(short, turns)
@@ -188,7 +193,7 @@ def calls_and_parts(steps, turns):
         if has_calls(step):
             yield step
         elif alone:
-            yield Part([step], turns, pieces_of(step))
+            yield Part([step], turns, pieces)
         else:
             short.append(step)
             size += added
@@ -200,6 +205,9 @@ def calls_and_parts(steps, turns):
 
 # A nest that takes longer than this many nanoseconds is cut into pieces of about PIECE nanoseconds.
 WORTH_SHARING, PIECE, MAX_PIECES = 200_000, 50_000, 64
+
+# Matrices of more multiplications than this BLAS itself gives to its threads.
+BLAS_SHARES = 2 ** 18
 
 
 def pieces_of(step):
@@ -218,6 +226,8 @@ def pieces_of(step):
 
 def outermost(step):
     """The axis of the outermost loop, or None."""
+    if isinstance(step, Product) and evaluations(step) > step.axes[0].size * BLAS_SHARES:
+        return None
     axes = [step.axis] if isinstance(step, Loop) else step.axes if isinstance(step, Nest) else []
     return axes[0] if axes and axes[0].size > 1 else None
 
@@ -438,7 +448,7 @@ class PartText:
                 self.container(step)
 
     def nest(self, nest):
-        self.lines.append(f"nest {self.axes(nest.axes)}")
+        self.lines.append(f"{type(nest).__name__} {self.axes(nest.axes)}")
         self.body(nest.body)
 
     def container(self, step):

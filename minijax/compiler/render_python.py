@@ -25,16 +25,17 @@ from minijax.compiler.dead_steps import has_calls
 from minijax.compiler.runtime import DTYPE_NAMES
 from minijax.jaxpr import Names, Var, eqn_lines, jaxprs_in_params, open_jaxpr
 from minijax.loop_ir import (
-    Axis, AxisValue, Branch, Buffer, Call, Const, Dynamic, InBounds, Load, Loop, Nest, Op, Quotient,
-    Reduce, Remainder, Store, While, all_nodes, buffer_of, buffers_read, buffers_written, identity,
-    index_maps_of, nodes_read, programs_in,
+    Axis, AxisValue, Branch, Buffer, Call, Const, Dynamic, InBounds, Load, Loop, Nest, Op, Product,
+    Reduce, Remainder, Store, While, all_nodes, axes_in, buffer_of, buffers_read, buffers_written,
+    identity, index_maps_of, nodes_read, programs_in,
 )
+from minijax.lower_products import matrices, others_in
 
 __all__ = [
     "index_text", "term_text", "INFIX", "COMPARISONS", "FUNCTION_NAMES", "op_text", "wrapped",
     "convert_text", "literal", "RESERVED", "Namer", "KernelLines", "NodeWriter", "NestWriter",
     "KernelWriter", "nothing", "count_uses", "comment_text", "MAX_LOCAL", "memory_of",
-    "local_buffers", "free_axes", "axes_in", "MAX_KERNEL_NODES", "Rendered", "render", "names_in",
+    "local_buffers", "free_axes", "MAX_KERNEL_NODES", "Rendered", "render", "names_in",
     "all_programs", "variables_read", "MainWriter", "ModuleWriter", "groups", "count_nodes",
 ]
 
@@ -266,6 +267,18 @@ class NestWriter(NodeWriter):
         self.body(nest.body)
         self.close_loops(nest.axes)
 
+    def product(self, step):
+        """One line: sizes, whether to add to what is there, and of each matrix memory and places."""
+        self.open_loop(step.axes[0])
+        self.body(others_in(step))
+        self.comment(step.body[-1].eqn)
+        left, right, out = matrices(step)
+        adds = step.body[-1].combine == "add"
+        parts = [f"{self.memory(x.buffer)}, ({self.index(x.place)}, {x.strides[0]}, {x.strides[1]})"
+                 for x in (out, left, right)]
+        self.write(f"product({(*out.sizes, left.sizes[1])}, {adds}, {', '.join(parts)})")
+        self.close_loops(step.axes[:1])
+
     def body(self, body):
         uses = count_uses(body)
         names = self.names_of(body)
@@ -347,7 +360,8 @@ class KernelWriter(NestWriter):
 
     def step(self, step):
         self.last_eqn = None
-        write = {Nest: self.nest, Branch: self.branch, Loop: self.loop, While: self.loop}
+        write = {Nest: self.nest, Product: self.product, Branch: self.branch, Loop: self.loop,
+                 While: self.loop}
         write[type(step)](step)
 
     def program(self, program):
@@ -496,14 +510,6 @@ def free_axes(steps):
             bound.add(step.axis)
         used.update(inner)
     return {axis: None for axis in used if axis not in bound}
-
-
-def axes_in(index):
-    for atom in index.terms:
-        if isinstance(atom, Axis):
-            yield atom
-        elif isinstance(atom, Quotient):
-            yield from axes_in(atom.index)
 
 
 # --- Programs -------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ class RowGroup:
     def joined(self, other):
         """The group of both groups' steps if they go through the same rows, else None."""
         steps = [*self.steps, *other.steps]
-        if (not all(isinstance(s, Nest) for s in steps)
+        if (not all(type(s) is Nest for s in steps)
                 or other.read.isdisjoint(self.read | self.written) or combines_early(steps)):
             return None
         rows = common_rows(steps)

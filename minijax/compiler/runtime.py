@@ -8,22 +8,23 @@ numbers. Compiled code gives the same names to Numba (see `numba_runtime`).
 import math
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from minijax.compiler import vector_math
 
 __all__ = [
     "inf", "nan", "bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64",
     "empty", "DTYPE_NAMES", "as_buffer", "as_buffers", "kernel", "load_if", "lanes", "local",
-    "turns", "fold", "fold_add", "fold_mul", "fold_max", "fold_min", "fold_and", "fold_or",
-    "fold_xor", "to_integer", "to_i8", "to_i16", "to_i32", "to_i64", "to_u8", "to_u16", "to_u32",
-    "to_u64", "to_bool", "clamp_index", "INTEGER_OF", "bitcast", "bits_i8", "bits_i16", "bits_i32",
-    "bits_i64", "bits_u8", "bits_u16", "bits_u32", "bits_u64", "bits_f32", "bits_f64", "bits_bool",
-    "select", "maximum", "minimum", "absolute", "is_finite", "is_nan", "nextafter", "sign",
-    "divide_int", "remainder", "width", "unsigned", "shift_left", "shift_right_logical",
-    "shift_right_arithmetic", "popcount", "clz", "of_float", "floor", "ceil", "trunc", "round_even",
-    "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "log2", "sin", "cos", "tan", "asin",
-    "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "power", "erf",
-    "erfc", "erf_inv", "rsqrt", "round_away", "lgamma", "logistic",
+    "turns", "product", "matrix", "fold", "fold_add", "fold_mul", "fold_max", "fold_min",
+    "fold_and", "fold_or", "fold_xor", "to_integer", "to_i8", "to_i16", "to_i32", "to_i64", "to_u8",
+    "to_u16", "to_u32", "to_u64", "to_bool", "clamp_index", "INTEGER_OF", "bitcast", "bits_i8",
+    "bits_i16", "bits_i32", "bits_i64", "bits_u8", "bits_u16", "bits_u32", "bits_u64", "bits_f32",
+    "bits_f64", "bits_bool", "select", "maximum", "minimum", "absolute", "is_finite", "is_nan",
+    "nextafter", "sign", "divide_int", "remainder", "width", "unsigned", "shift_left",
+    "shift_right_logical", "shift_right_arithmetic", "popcount", "clz", "of_float", "floor", "ceil",
+    "trunc", "round_even", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "log2", "sin",
+    "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh",
+    "atanh", "power", "erf", "erfc", "erf_inv", "rsqrt", "round_away", "lgamma", "logistic",
 ]
 
 
@@ -77,6 +78,23 @@ local = lanes                     # (count, zero): memory of a function's own
 def turns(count):
     """The numbers 0 … count - 1, each as an array, for a loop that calls kernels."""
     return (np.array(number, np.int64) for number in range(count))
+
+
+def product(sizes, adds, out, to, left, first, right, second):
+    """out = left · right, or out += left · right.
+
+    `sizes` are rows, columns and terms; a matrix is memory, and (where it begins, the distance
+    between rows, that between columns).
+    """
+    rows, columns, terms = sizes
+    result = matrix(left, first, (rows, terms)) @ matrix(right, second, (terms, columns))
+    into = matrix(out, to, (rows, columns))
+    into[...] = into + result if adds else result
+
+
+def matrix(memory, place, shape):
+    start, *strides = place
+    return as_strided(memory[start:], shape, [memory.itemsize * s for s in strides])
 
 
 def fold(combine):

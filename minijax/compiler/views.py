@@ -10,12 +10,13 @@ from minijax.compiler.bodies import (
 )
 from minijax.compiler.dead_steps import drop_dead
 from minijax.loop_ir import (
-    Axis, Call, Load, Nest, Program, Quotient, buffers_read, row_major, strides_of,
+    Axis, Call, Load, Nest, Product, Program, Quotient, buffers_read, row_major, strides_of,
 )
+from minijax.lower_products import matrices
 
 __all__ = [
-    "inline_views", "split_axes", "collect_cuts", "divided_axis", "is_short", "strided_operands",
-    "transposed", "permutation_of", "is_same_memory", "reshaper",
+    "inline_views", "product_of_views", "split_axes", "collect_cuts", "divided_axis", "is_short",
+    "strided_operands", "transposed", "permutation_of", "is_same_memory", "reshaper",
 ]
 
 
@@ -30,14 +31,24 @@ def inline_views(program):
     for step in program.steps:
         new = step
         if isinstance(step, Nest) and any(b in views for b in buffers_read(step)):
-            new = rebuild(step, load)
+            is_product = isinstance(step, Product)
+            new = product_of_views(step, views) if is_product else rebuild(step, load)
         steps.append(new)
         if isinstance(new, Nest) and is_view(new) and is_short(new):
             store = new.body[-1]
             if producers.get(store.buffer) is step:
                 views[store.buffer] = new
-    steps = [split_axes(s) if isinstance(s, Nest) else s for s in steps]
+    steps = [split_axes(s) if type(s) is Nest else s for s in steps]
     return drop_dead(Program(program.inputs, steps, program.outputs, program.eqns))
+
+
+def product_of_views(product, views):
+    """The product with views as its operands, as far as BLAS can take them."""
+    for b in dict.fromkeys(buffers_read(product)):
+        if b in views:
+            made = rebuild(product, inlining({b: views[b]}))
+            product = product if matrices(made) is None else made
+    return product
 
 
 def split_axes(nest):

@@ -23,6 +23,7 @@ from minijax.jaxpr import (
 )
 from minijax.primitives.callbacks import Effect, NO_PARTS
 from minijax.rules import batch_axis_first
+from minijax.tracebacks import api_boundary
 from minijax.tree_util import (
     register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten,
 )
@@ -176,6 +177,7 @@ class Error:
         site = self.sites[code]
         return site.error_type(site.info, payload, site.source)
 
+    @api_boundary
     def throw(self):
         """Raise JaxRuntimeError if there is an error. Inside a checked function this is a check."""
         check_error(self)

@@ -27,7 +27,9 @@ from minijax.jaxpr import (
 )
 from minijax.loop_ir import lower_elementwise
 from minijax.primitives.barrier import optimization_barrier_p
-from minijax.rules import UndefinedPrimal, Zero, defvectorized, is_undefined_primal, is_zero
+from minijax.rules import (
+    UndefinedPrimal, Zero, defjet_linear, defvectorized, is_undefined_primal, is_zero,
+)
 
 __all__ = [
     "name_p", "name_jvp", "Answer", "Saveable", "Recompute", "Offloadable", "nothing_saveable",
@@ -49,6 +51,7 @@ name_p.def_impl(lambda x, *, name: x)
 name_p.def_abstract_eval(lambda x, *, name: x)
 name_p.def_jvp(name_jvp)
 name_p.def_impossible("transpose", "it stands on primal values only")
+defjet_linear(name_p)
 defvectorized(name_p)
 lower_elementwise(name_p, lambda x, *, name: x)
 

@@ -1,2 +1,2 @@
 # Exported from notebooks/*.ipynb by tools/export.py: edit the notebook, not this file.
-"""The modules ad, batching, jvp, mlir, partial_eval, staging, transpose, xla."""
+"""The modules ad, batching, jet, jvp, mlir, partial_eval, staging, transpose, xla."""

@@ -18,6 +18,7 @@ from minijax.numpy.promotion import check_arraylike, convert, ensure_arraylike
 from minijax.numpy.ufuncs import floor, log10, power, real, sign
 from minijax.primitives.structural import canonicalize_axis, canonicalize_shape, check_shapelike
 from minijax.rules import full_like_aval
+from minijax.tracebacks import api_boundary
 
 __all__ = [
     "pi", "e", "inf", "nan", "euler_gamma", "newaxis", "dtype", "finfo", "iinfo", "issubdtype",
@@ -89,6 +90,7 @@ class ScalarMeta(type):
     def __ne__(self, other):
         return not self == other
 
+    @api_boundary
     def __call__(self, x):
         return array(x, dtype=self.dtype)
 

@@ -13,13 +13,13 @@ from minijax.core import Tracer, concrete_or_error
 from minijax.numpy import (
     contractions, creation, indexing, manipulation, reductions, sorting, ufuncs,
 )
-from minijax.tracebacks import api_boundary, hide_frames
+from minijax.tracebacks import api_boundary, bound_methods, let_out
 
 __all__ = [
     "takes", "refuse", "operator_method", "reflected_method", "ARITHMETIC", "COMPARISONS",
     "round_number", "contains", "OTHER_OPERATORS", "reshape_method", "transpose_method", "flatten",
     "astype", "copy", "compress", "view", "bitcast", "view_of_bools", "byteswap", "tobytes",
-    "to_device", "METHODS", "no_flat", "PROPERTIES", "install",
+    "to_device", "METHODS", "no_flat", "PROPERTIES", "PYTHONS", "UPDATES", "install",
 ]
 
 
@@ -50,7 +50,7 @@ def operator_method(symbol, function):
                 return function(self, other)
             return refuse(symbol, self, other)
         except Exception as error:
-            hide_frames(error)
+            let_out(error)
             raise
     return method
 
@@ -62,7 +62,7 @@ def reflected_method(symbol, function):
                 return function(other, self)
             return refuse(symbol, self, other)
         except Exception as error:
-            hide_frames(error)
+            let_out(error)
             raise
     return method
 
@@ -281,6 +281,13 @@ PROPERTIES = {
 
 # --- Installation ---------------------------------------------------------------------------------
 
+# What each class has of its own for Python to ask
+PYTHONS = ("__setitem__", "__bool__", "__int__", "__float__", "__complex__", "__index__", "__len__",
+           "__iter__", "item", "tolist")
+UPDATES = ("get", "set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max",
+           "apply")
+
+
 def install(cls):
     """Give a class all operators, methods and properties above."""
     for name, (symbol, function) in ARITHMETIC.items():
@@ -290,10 +297,12 @@ def install(cls):
         setattr(cls, f"__{name}__", operator_method(symbol, function))
     for name, function in (OTHER_OPERATORS | METHODS).items():
         setattr(cls, name, api_boundary(function))
-    cls.__setitem__ = api_boundary(cls.__setitem__)
+    bound_methods(cls, PYTHONS)
     for name, function in PROPERTIES.items():
         setattr(cls, name, property(function))
 
 
 install(Array)
 install(Tracer)
+bound_methods(Array, ("__hash__",))
+bound_methods(indexing.IndexUpdateRef, UPDATES)

@@ -5,12 +5,14 @@ Sums, extremes, means, quantiles and running sums. All follow one plan: choose t
 dtype to compute in and the one to return, hide what `where` masks, reduce, put reduced axes back.
 """
 
+import operator
 from math import prod as product_of_numbers
 from typing import NamedTuple
 
 import numpy as np
 
 from minijax import dtypes, lax
+from minijax.core import concrete_or_error
 from minijax.numpy import ufuncs
 from minijax.numpy.creation import array as array_of
 from minijax.numpy.promotion import (
@@ -47,6 +49,7 @@ def canonical_axes(axis, ndim):
     if axis is None:
         return tuple(range(ndim))
     if not isinstance(axis, (tuple, list)):
+        axis = concrete_or_error(operator.index, axis, "An axis must be known while tracing.")
         return (canonicalize_axis(axis, ndim),)
     axes = tuple([canonicalize_axis(i, ndim) for i in axis])
     if len(set(axes)) != len(axes):

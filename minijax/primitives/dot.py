@@ -17,7 +17,7 @@ from minijax import dtypes
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive
 from minijax.loop_ir import library_step
-from minijax.lower_loops import lower_product
+from minijax.lower_products import lower_product
 from minijax.primitives.elementwise import convert_element_type
 from minijax.primitives.structural import transpose
 from minijax.rules import def_checked_impl, defbilinear, not_mapped
@@ -27,8 +27,7 @@ __all__ = [
     "dot_general_impl", "MATMUL", "matmul_axes", "dot_dtype", "precision_rank",
     "accumulation_dtype", "dot_general_abstract_eval", "check_dot_axes", "contract_like",
     "dot_general_transpose_lhs", "dot_general_transpose_rhs", "dot_general_batch",
-    "dot_general_lowering", "matrix_product", "Precision", "canonicalize_precision", "dot",
-    "batch_matmul",
+    "dot_general_lowering", "Precision", "canonicalize_precision", "dot", "batch_matmul",
 ]
 
 
@@ -217,27 +216,9 @@ def dot_general_batch(axis, vals, dims, *, dimension_numbers, **params):
 
 @dot_general_p.def_lowering
 def dot_general_lowering(ctx, lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
-    out, = ctx.avals_out
-    nest = lower_product(ctx, lhs, rhs, dimension_numbers)
-    if nest is not None:
-        return nest
-    dtypes_differ = lhs.dtype != out.dtype or rhs.dtype != out.dtype
-    if out.dtype.kind != "f" or not ctx.is_native() or dtypes_differ:
-        return library_step(ctx, lhs, rhs, dimension_numbers=dimension_numbers, precision=precision,
-                            preferred_element_type=preferred_element_type)
-    product = matrix_product(dimension_numbers, ctx.avals_in[0].ndim, ctx.avals_in[1].ndim)
-    return ctx.call("matmul", product, [lhs, rhs])[0]
-
-
-def matrix_product(numbers, lhs_ndim, rhs_ndim):
-    """A function of two arrays for these dimension numbers, with little to do at each call."""
-    if numbers == MATMUL and lhs_ndim == rhs_ndim == 2:
-        return np.matmul
-    if numbers[1] == ((), ()) and lhs_ndim == rhs_ndim == 2 and len(numbers[0][0]) == 1:
-        (i,), (j,) = numbers[0]
-        return lambda x, y: np.matmul(x if i else x.T, y.T if j else y)
-    params = dict(dimension_numbers=numbers, precision=None, preferred_element_type=None)
-    return lambda x, y: dot_general_impl(x, y, **params)
+    made = lower_product(ctx, lhs, rhs, dimension_numbers)
+    return made or library_step(ctx, lhs, rhs, dimension_numbers=dimension_numbers,
+                                precision=precision, preferred_element_type=preferred_element_type)
 
 
 # --- Precision ------------------------------------------------------------------------------------

@@ -19,17 +19,17 @@ from minijax.loop_ir import (
 )
 from minijax.primitives.special import scipy_special
 from minijax.rules import (
-    Zero, broadcast_to, check_dtypes, const, def_checked_impl, def_elementwise_aval,
+    Zero, add_tangents, broadcast_to, check_dtypes, const, def_checked_impl, def_elementwise_aval,
     def_elementwise_impl, def_no_derivative, def_not_linear, def_transpose_per_operand, defbilinear,
-    defbroadcasting, defjvp, defjvp_with_result, deflinear, defvectorized, elementwise_shape,
-    full_like_aval, is_undefined_primal, is_zero, moveaxis,
+    defbroadcasting, defjet_linear, defjvp, defjvp_with_result, deflinear, defvectorized,
+    elementwise_shape, full_like_aval, is_undefined_primal, is_zero, moveaxis, sum_of_products,
 )
 
 __all__ = [
     "FLOAT", "INEXACT", "INTEGER", "REAL", "NUMERIC", "BOOL_OR_INTEGER", "ORDERED", "ANY",
     "is_kind", "is_complex", "full_like", "zeros_like", "nonzero", "neg_p", "neg", "add_p", "add",
     "add_any_p", "add_any", "sub_p", "sub", "mul_p", "mul", "div_p", "div", "divide",
-    "divide_integers", "rem_p", "rem", "remainder", "max_p", "max", "min_p", "min",
+    "divide_integers", "quotient_term", "rem_p", "rem", "remainder", "max_p", "max", "min_p", "min",
     "share_of_choice", "abs_p", "abs", "abs_tangent", "real_dtype", "sign_p", "sign", "square_p",
     "square", "integer_pow_p", "integer_pow", "reciprocal", "power_by_squaring", "integer_pow_aval",
     "scalar_power", "integer_pow_tangent", "to_bool", "eq_p", "eq", "ne_p", "ne", "lt_p", "lt",
@@ -119,6 +119,7 @@ def_elementwise_impl(add_p, np.add)
 def_elementwise_aval(add_p, NUMERIC)
 defjvp(add_p, lambda t, x, y: t, lambda t, x, y: t)
 def_transpose_per_operand(add_p, lambda ct, x, y: ct, lambda ct, x, y: ct)
+defjet_linear(add_p)
 defbroadcasting(add_p)
 lower_elementwise(add_p, "add")
 
@@ -135,6 +136,7 @@ def_elementwise_impl(add_any_p, np.add)
 def_elementwise_aval(add_any_p, NUMERIC)
 defjvp(add_any_p, lambda t, x, y: t, lambda t, x, y: t)
 def_transpose_per_operand(add_any_p, lambda ct, x, y: ct, lambda ct, x, y: ct)
+defjet_linear(add_any_p)
 defbroadcasting(add_any_p)
 lower_elementwise(add_any_p, "add")
 
@@ -149,6 +151,7 @@ def_elementwise_impl(sub_p, np.subtract)
 def_elementwise_aval(sub_p, NUMERIC)
 defjvp(sub_p, lambda t, x, y: t, lambda t, x, y: neg(t))
 def_transpose_per_operand(sub_p, lambda ct, x, y: ct, lambda ct, x, y: neg(ct))
+defjet_linear(sub_p)
 defbroadcasting(sub_p)
 lower_elementwise(sub_p, "sub")
 
@@ -188,8 +191,15 @@ def_elementwise_aval(div_p, NUMERIC)
 defjvp_with_result(div_p, lambda t, out, x, y: div(t, y),
                    lambda t, out, x, y: mul(t, neg(div(out, y))))
 def_transpose_per_operand(div_p, lambda ct, x, y: div(ct, y), None)
+# v = x / y is v y = x, so x_k = Σ v_j y_{k-j}, where only v_k is not known
+div_p.def_jet(lambda k, out, x, y: quotient_term(k, out, x, y))
 defbroadcasting(div_p)
 lower_elementwise(div_p, "div")
+
+def quotient_term(k, out, x, y):
+    known = sum_of_products(mul, y, out, k, out, first=1)
+    rest = add_tangents(x[k], known if is_zero(known) else neg(known))
+    return Zero.like(out[0]) if is_zero(rest) else div(rest, y[0])
 
 
 rem_p = Primitive("rem")
@@ -507,6 +517,7 @@ def_checked_impl(select_n_p, select_case)
 select_n_p.def_abstract_eval(select_n_aval)
 select_n_p.def_jvp(select_n_jvp)
 select_n_p.def_transpose(select_n_transpose)
+defjet_linear(select_n_p)
 defbroadcasting(select_n_p, full=range(1, 1000))       # all cases; `which` may be a scalar
 lower_elementwise(select_n_p, lambda which, *cases: select_scalar(which, cases))
 
@@ -1298,6 +1309,7 @@ def_elementwise_aval(complex_p, (np.float32, np.float64), complex_dtype)
 defjvp(complex_p, lambda t, x, y: complex(t, zeros_like(t)),
        lambda t, x, y: complex(zeros_like(t), t))
 def_transpose_per_operand(complex_p, lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct)))
+defjet_linear(complex_p)
 defbroadcasting(complex_p)
 lower_call(complex_p)
 
@@ -1373,6 +1385,7 @@ def_elementwise_impl(convert_element_type_p, convert)
 convert_element_type_p.def_abstract_eval(convert_aval)
 convert_element_type_p.def_jvp(convert_jvp)
 convert_element_type_p.def_transpose(convert_transpose)
+defjet_linear(convert_element_type_p)
 defvectorized(convert_element_type_p)
 lower_elementwise(convert_element_type_p,
                   lambda x, *, new_dtype, weak_type: loop_ir.convert(x, new_dtype))

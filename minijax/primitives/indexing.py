@@ -32,9 +32,9 @@ from minijax.primitives.structural import (
     full, full_like, index_in_dim, invert, iota, reshape, squeeze, zeros_like,
 )
 from minijax.rules import (
-    Zero, batch_axis_first, def_checked_impl, def_transpose_per_operand, defjvp, deflinear_jointly,
-    full_like_aval, instantiate_zeros, is_undefined_primal, is_zero, not_mapped, shape_of,
-    shift_axes,
+    Zero, batch_axis_first, def_checked_impl, def_transpose_per_operand, defjet_linear, defjvp,
+    deflinear_jointly, full_like_aval, instantiate_zeros, is_undefined_primal, is_zero, not_mapped,
+    shape_of, shift_axes,
 )
 
 __all__ = [
@@ -311,6 +311,7 @@ def gather_abstract_eval(x, indices, *, dimension_numbers, slice_sizes, **_):
 
 defjvp(gather_p, lambda t, x, indices, *, fill_value, **params:
        gather_p.bind(t, indices, fill_value=zero_fill(fill_value), **params), None)
+defjet_linear(gather_p)
 
 
 def zero_fill(fill_value):
@@ -583,6 +584,7 @@ def scatter_jvp(primals, tangents, **params):
     if not params["unique_indices"]:
         return out, scatter_tangent_of_winners(t_x, indices, t_updates, **params)
     return out, scatter_p.bind(t_x, indices, t_updates, **params)
+defjet_linear(scatter_p)
 
 
 def scatter_tangent_of_winners(t_x, indices, t_updates, **params):
@@ -792,6 +794,7 @@ def dynamic_slice_jvp(primals, tangents, **params):
     if is_zero(tangents[0]):
         return out, Zero.like(out)
     return out, dynamic_slice_p.bind(tangents[0], *primals[1:], **params)
+defjet_linear(dynamic_slice_p)
 
 
 @dynamic_slice_p.def_transpose

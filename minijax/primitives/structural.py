@@ -24,9 +24,9 @@ from minijax.loop_ir import (
     view_step,
 )
 from minijax.rules import (
-    Zero, batch_axis_first, bind, def_checked_impl, def_shape_aval, defbatch_front, deflinear,
-    deflinear_jointly, full_like_aval, instantiate_zeros, is_undefined_primal, is_zero, not_mapped,
-    shape_of, shift_axes,
+    Zero, batch_axis_first, bind, def_checked_impl, def_shape_aval, defbatch_front, defjet_linear,
+    deflinear, deflinear_jointly, full_like_aval, instantiate_zeros, is_undefined_primal, is_zero,
+    not_mapped, shape_of, shift_axes,
 )
 
 __all__ = [
@@ -52,13 +52,13 @@ def canonicalize_shape(shape):
     """A shape as a tuple of ints; an int alone is a shape of one axis."""
     if isinstance(shape, (int, np.integer)):
         return (int(shape),)
+    is_scalar = getattr(shape, "ndim", 1) == 0
     try:
-        return tuple([operator.index(n) for n in shape])
-    except TypeError as error:
-        if any(isinstance(n, Tracer) for n in shape):
-            raise
-        raise TypeError("a shape must be a sequence of concrete integers, got "
-                        f"{tuple(shape)}") from error
+        return tuple([operator.index(n) for n in ([shape] if is_scalar else shape)])
+    except TypeError:
+        raise TypeError(f"a shape must be a sequence of concrete integers, got {shape!r:.80}. Take "
+                        "it from another array's shape, or make the argument that it comes from "
+                        "static (static_argnums)") from None
 
 
 def canonicalize_axis(axis, ndim):
@@ -558,6 +558,9 @@ def split_jvp(primals, tangents, **params):
     if is_zero(tangents[0]):
         return outs, [Zero.like(out) for out in outs]
     return outs, split_p.bind(*tangents, **params)
+
+
+defjet_linear(split_p)
 
 
 @split_p.def_transpose

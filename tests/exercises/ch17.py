@@ -11,6 +11,15 @@ wrong = {
          "keepdims=False))", "    tell_p.bind(x)", "should be called 2 times, not 1"),
         ("range(axis.size)", "reversed(range(axis.size))", "in order"),
     ],
+    "betrayals": [
+        ("repr(f.__globals__[name])", "f.__globals__[name]", "there is more in it"),
+        ("return str(closed), [np.asarray(c).tolist() for c in closed.consts]", "return str(closed)",
+         "don't stand in its text"),
+        ("trace() != trace()", "not trace()", "a number of its own"),
+        ("in f.__globals__]", "in f.__globals__ and name != 'calls']", "another one afterwards"),
+        ('["it prints"] * bool(printed.getvalue())', "[]", "it prints"),
+        ("bool(printed.getvalue())", "('print' in str(jax.make_jaxpr(f)(*args)))", "an equation"),
+    ],
     "watch": [
         ("return watch_p.bind(x), watch_p.bind(t)", "return watch_p.bind(x), t", "one cotangent"),
         ("return [ct]", "return [2.0 * ct]", "should not change the gradient"),
