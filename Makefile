@@ -54,7 +54,7 @@ bench: $(call ready,test)
 	$(PY) -m benchmarks --sweep --json benchmarks/results.json
 
 fuzz: $(call ready,test)
-	MINIJAX_FUZZ_EXAMPLES=1000 $(PY) -m pytest tests/test_random_programs.py
+	MINIJAX_FUZZ_EXAMPLES=1000 $(PY) -m pytest $(addprefix tests/test_,random_programs.py passes.py nesting.py)
 
 # The stamp is written only after a build without warnings.  A build always starts anew: an incremental
 # one would not repeat the warnings of the pages that it skips.

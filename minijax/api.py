@@ -589,8 +589,8 @@ def default_backend():
 
 # --- Arrays and devices ---------------------------------------------------------------------------
 
-def device_put(x, device=None):
-    """Every leaf of `x` as an Array."""
+def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
+    """Every leaf of `x` as an Array. There is one device, so nothing moves, whatever the options."""
     return tree_map(lambda leaf: leaf if isinstance(leaf, Tracer) else as_array(leaf), x)
 
 

@@ -53,9 +53,9 @@ class State:
         """The value that holds in this thread."""
         return _local.overrides.get(self.name, self.global_value)
 
-    def __call__(self, new_value=True):
+    def __call__(self, new_val=True):
         """Return a context manager that overrides the option in this thread."""
-        return self._overridden(self.check(new_value))
+        return self._overridden(self.check(new_val))
 
     @contextlib.contextmanager
     def _overridden(self, new_value):

@@ -125,6 +125,10 @@ class Primitive(RuleSlots):
         """The side effects of an application; a primitive with some overrides this."""
         return frozenset()
 
+    def effects_at(self, avals, params):
+        """The same, for a primitive whose effects depend on the types of its operands."""
+        return self.effects_of(params)
+
     def def_dce(self, rule):
         """rule(equation, which of its results are used) -> an equation that computes only those"""
         self.dce_rule = rule

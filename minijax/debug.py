@@ -2,7 +2,8 @@
 """Layer: looking into programs. Home: ref_debugging. In JAX: jax/debug.py."""
 
 from minijax.debugging import (
-    debug_breakpoint as breakpoint, debug_callback as callback, debug_print as print,
+    debug_breakpoint as breakpoint, debug_callback as callback, debug_log as log,
+    debug_print as print,
 )
 
-__all__ = ["breakpoint", "callback", "print"]
+__all__ = ["breakpoint", "callback", "log", "print"]

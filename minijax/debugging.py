@@ -9,7 +9,7 @@ import pdb
 import string
 import sys
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 
 import numpy as np
 
@@ -29,10 +29,10 @@ from minijax.tracebacks import is_inside
 from minijax.tree_util import tree_flatten, tree_unflatten
 
 __all__ = [
-    "split_static", "is_array_like", "debug_print", "in_one_or_two_calls", "FormatChecker",
-    "debug_callback", "debug_breakpoint", "users_frame", "staging_trace", "pure_callback",
-    "io_callback", "check_result_types", "effects_barrier", "named_scope", "entered_scope",
-    "named_call", "KnownAtOnceTrace", "ensure_compile_time_eval",
+    "split_static", "is_array_like", "debug_print", "debug_log", "in_one_or_two_calls",
+    "FormatChecker", "debug_callback", "debug_breakpoint", "users_frame", "staging_trace",
+    "pure_callback", "io_callback", "check_result_types", "effects_barrier", "named_scope",
+    "entered_scope", "named_call", "KnownAtOnceTrace", "ensure_compile_time_eval",
 ]
 
 
@@ -55,7 +55,7 @@ def is_array_like(x):
 
 
 def debug_print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=False,
-                **kwargs):
+                _use_logging=False, **kwargs):
     """Print `fmt.format(*args, **kwargs)` whenever the program gets there, also in compiled code.
 
     Arguments are pytrees of arrays, or anything else. Under vmap it prints once an element. A
@@ -67,9 +67,12 @@ def debug_print(fmt=None, *args, ordered=False, partitioned=False, skip_format_c
             FormatChecker().format(fmt, *args, **kwargs)
         arrays, tree, static = split_static(args, kwargs)
         debug_print_p.bind(*arrays, fmt=fmt, ordered=ordered, partitioned=partitioned, in_tree=tree,
-                           static_args=static, mapped=(),
+                           static_args=static, mapped=(), logged=_use_logging,
                            np_printoptions=tuple(np.get_printoptions().items()))
     return in_one_or_two_calls("debug.print", print_later, fmt, args, kwargs)
+
+
+debug_log = partial(debug_print, _use_logging=True)     # writes to the logger "minijax" instead
 
 
 def in_one_or_two_calls(name, function, first, args, kwargs):
@@ -116,10 +119,10 @@ def debug_callback(callback=None, *args, ordered=False, partitioned=False, **kwa
 
 
 def debug_breakpoint(*, backend=None, filter_frames=True, num_frames=None, ordered=False,
-                     token=None):
+                     token=None, **kwargs):
     """Stop here and start Python's debugger in the caller's frame; not in compiled code.
 
-    RuntimeError where a program is being written down, since its values do not exist yet.
+    The options are those of JAX's own debugger, and make no difference here. RuntimeError where a program is being written down, since its values do not exist yet.
     """
     trace = staging_trace(get_current_trace())
     if trace is not None:
@@ -150,7 +153,7 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
     """The results of `callback(*args, **kwargs)`, a function of arrays without side effects.
 
     `result_shape_dtypes` is a pytree like its result whose leaves have `shape` and `dtype`; other
-    results are a RuntimeError. `vmap_method` says what vmap does: "sequential" calls it for each
+    results are a JaxRuntimeError. `vmap_method` says what vmap does: "sequential" calls it for each
     element, "expand_dims" and "broadcast_all" call it once on the batch, with an axis of size 1
     or of the batch's size in front of operands that are not mapped; None is an error. The call may
     be dropped if nobody needs its results. It has no derivative: see custom_jvp.

@@ -8,7 +8,8 @@ Each class says when it is raised and what to do. A tracer is any object with an
 __all__ = [
     "JAXTypeError", "JAXIndexError", "see", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
-    "JaxprTypeError", "UnexpectedTracerError", "MissingRuleError", "ImpossibleRuleError",
+    "JaxprTypeError", "JaxRuntimeError", "UnexpectedTracerError", "MissingRuleError",
+    "ImpossibleRuleError",
 ]
 
 
@@ -115,6 +116,10 @@ class NonConcreteBooleanIndexError(JAXIndexError):
 
 class JaxprTypeError(TypeError):
     """Raised by `check_jaxpr`: a variable unbound or bound twice, a type that is not what it should be."""
+
+
+class JaxRuntimeError(RuntimeError):
+    """Raised when a program that runs can't go on, for instance if a callback returns the wrong type."""
 
 
 # --- A tracer outlived its trace ------------------------------------------------------------------

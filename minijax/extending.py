@@ -64,10 +64,20 @@ class Primitive(core.Primitive):
         super().def_impl(impl)
         return rule
 
+    def def_effectful_abstract_eval(self, rule):
+        """rule(*avals, **params) -> (aval of the result, or a list of them; a set of effects)"""
+        self.def_abstract_eval(lambda *avals, **params: rule(*avals, **params)[0])
+        self.effects_at = lambda avals, params: frozenset(rule(*avals, **params)[1])
+        return rule
+
     impl = property(lambda self: rule_for(self, "impl"))
     abstract_eval = property(lambda self: rule_for(self, "abstract_eval"))
 
-    def bind_with_trace(self, trace, args, params):
+    def get_bind_params(self, params):
+        """What `bind` takes for an equation's parameters: here and in today's JAX, the same."""
+        return params
+
+    def bind_with_trace(self, trace, args, avals, params, /):
         """As `bind`, asking a trace that need not be the current one."""
         return trace.process_primitive(self, args, params)
 

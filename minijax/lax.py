@@ -17,7 +17,7 @@ from minijax.core import Primitive
 from minijax.higher_order.cond import cond_p as cond_p
 from minijax.higher_order.scan import scan_p as scan_p
 from minijax.higher_order.while_loop import while_p as while_p
-from minijax.loop_ir import lower_elementwise
+from minijax.loop_ir import lower_moving
 from minijax.primitives.barrier import (
     optimization_barrier as optimization_barrier, optimization_barrier_p as optimization_barrier_p,
 )
@@ -175,7 +175,7 @@ stop_gradient_p.def_abstract_eval(lambda x: x)
 stop_gradient_p.def_jvp(stop_gradient_jvp)
 stop_gradient_p.def_transpose(lambda ct, x: [Zero(x.aval)])     # batched branches cut tangents off too
 defvectorized(stop_gradient_p)
-lower_elementwise(stop_gradient_p, lambda x: x)
+lower_moving(stop_gradient_p, lambda x: x)
 
 
 # --- Small functions of primitives ----------------------------------------------------------------

@@ -22,13 +22,15 @@ __all__ = [
     "strides_of", "flat_index", "linear_sum", "unflatten", "row_major", "substitute_index",
     "substitute_atom", "axes_in", "dynamic_nodes", "Buffer", "Node", "Const", "AxisValue",
     "InBounds", "Load", "Op", "Reduce", "Store", "index_maps_of", "guard_of", "nodes_read",
-    "all_nodes", "SAME", "BOOL", "OTHER", "OPS", "IDENTITIES", "lowest", "highest", "identity",
-    "op", "const_like", "convert", "Nest", "Product", "Call", "Loop", "While", "Branch", "Program",
-    "buffer_of", "programs_in", "with_programs", "buffers_read", "buffers_written", "inputs_of",
-    "NATIVE", "LoweringContext", "lowered_atom", "read", "guarded", "dynamic_index", "body_of",
-    "lower_elementwise", "elementwise_step", "lower_view", "view_step", "store_part",
-    "lower_reduction", "runs_along", "reduce_in_register", "reduce_in_memory", "LANES", "FEW_LANES",
-    "lanes_for", "lower_call", "library_step", "on_buffers", "on_arrays",
+    "all_nodes", "SAME", "BOOL", "OTHER", "NARROW", "COMPLEX", "MOVES", "OPS", "IDENTITIES",
+    "lowest", "highest", "identity", "op", "const_like", "convert", "wide", "parts_of", "join",
+    "Nest", "Product", "Call", "Loop", "While", "Branch", "Program", "buffer_of", "programs_in",
+    "with_programs", "buffers_read", "buffers_written", "inputs_of", "NATIVE", "LoweringContext",
+    "lowered_atom", "read", "guarded", "dynamic_index", "body_of", "lower_elementwise", "in_wide",
+    "in_pairs", "lower_moving", "elementwise_step", "lower_view", "view_step", "store_part",
+    "lower_reduction", "combined_step", "reduce_elements", "runs_along", "reduce_in_register",
+    "reduce_in_memory", "LANES", "FEW_LANES", "lanes_for", "lower_call", "library_step",
+    "on_buffers", "on_arrays",
 ]
 
 
@@ -380,6 +382,12 @@ def all_nodes(body):
 
 SAME, BOOL, OTHER = "same", "bool", "other"        # the dtype of the result
 
+# Floats of 16 bits, and complex numbers, are only moved, chosen, converted and taken apart:
+# rules compute with the float32 numbers, or the two parts, that they are converted to.
+NARROW = frozenset((np.dtype(np.float16), np.dtype(dtypes.bfloat16)))
+COMPLEX = frozenset((np.dtype(np.complex64), np.dtype(np.complex128)))
+MOVES = frozenset("select convert bitcast real imag complex".split())
+
 OPS = {
     **dict.fromkeys(("neg abs sign not floor ceil trunc round_even round_away sqrt rsqrt cbrt exp "
                      "exp2 expm1 log log1p log2 sin cos tan asin acos atan sinh cosh tanh asinh "
@@ -391,6 +399,7 @@ OPS = {
     "is_finite": (1, BOOL), "is_nan": (1, BOOL),
     "select": (3, SAME),                           # condition, if true, if false
     "convert": (1, OTHER), "bitcast": (1, OTHER),
+    "real": (1, OTHER), "imag": (1, OTHER), "complex": (2, OTHER),
     "clamp_index": (3, OTHER),                     # value, low, high -> int64
 }
 
@@ -433,7 +442,38 @@ def const_like(node, value):
 
 def convert(node, dtype):
     """A node for the conversion of a value to another dtype, if it has another."""
-    return node if node.dtype == dtype else Op("convert", (node,), dtype)
+    dtype = np.dtype(dtype)
+    if node.dtype == dtype:
+        return node
+    if dtype in COMPLEX:
+        part = np.finfo(dtype).dtype
+        return join(*(convert(x, part) for x in parts_of(node)))
+    if node.dtype in COMPLEX:
+        re, im = parts_of(node)
+        return op("or", convert(re, bool), convert(im, bool)) if dtype == bool else convert(re, dtype)
+    return Op("convert", (node,), dtype)
+
+
+def wide(node):
+    """The value as a number that can be computed with: float32 for a float of 16 bits."""
+    return convert(node, np.float32) if node.dtype in NARROW else node
+
+
+def parts_of(node):
+    """The real and the imaginary part of a value."""
+    if node.dtype not in COMPLEX:
+        return node, Const(0, node.dtype)
+    part = np.finfo(node.dtype).dtype
+    if isinstance(node, Const):
+        return Const(node.value.real, part), Const(node.value.imag, part)
+    if isinstance(node, Op) and node.name == "complex":
+        return node.args
+    return Op("real", (node,), part), Op("imag", (node,), part)
+
+
+def join(re, im):
+    """A node for re + i im."""
+    return Op("complex", (re, im), np.result_type(re.dtype, np.complex64))
 
 
 # --- Steps and programs ---------------------------------------------------------------------------
@@ -590,8 +630,8 @@ def inputs_of(steps, outputs):
 # A lowering rule gets a context and one value for each operand: a Buffer, or a Const for a literal.
 
 # Dtypes that generated loops compute with. Arrays of others go through library steps.
-NATIVE = frozenset(map(np.dtype, "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 "
-                                 "float64".split()))
+NATIVE = NARROW | COMPLEX | frozenset(map(np.dtype, (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64").split()))
 
 
 class LoweringContext:
@@ -675,7 +715,7 @@ class LoweringContext:
         """The value in memory: a literal is stored first."""
         if isinstance(value, Buffer):
             return value
-        if value.dtype not in NATIVE:   # loops can't write a float16 or a complex number down
+        if value.dtype not in NATIVE:   # loops can't write a number of 4 or 8 bits down
             return self.constant(value.value)
         out = Buffer((), value.dtype)
         self.nest([], [value, Store(out, ZERO, value)])
@@ -733,10 +773,37 @@ def body_of(roots):
 
 # --- Makers of lowering rules ---------------------------------------------------------------------
 
-def lower_elementwise(primitive, scalar):
-    """One loop over all elements: `scalar` is one of OPS, or scalar(*nodes, **params) -> node."""
+def lower_elementwise(primitive, scalar, of_pairs=None):
+    """One loop over all elements: `scalar` is one of OPS, or scalar(*nodes, **params) -> node.
+
+    If there are complex operands, of_pairs(*values, **params) computes with pairs (real, imaginary)
+    in their place, and returns a node or a pair. Without it, they go through a library step.
+    """
     function = partial(op, scalar) if isinstance(scalar, str) else scalar
 
+    def lowering(ctx, *values, **params):
+        is_complex = any(v.dtype in COMPLEX for v in values)
+        if not ctx.is_native() or is_complex and of_pairs is None:
+            return library_step(ctx, *values, **params)
+        compute = partial(in_pairs, of_pairs) if is_complex else partial(in_wide, function)
+        return elementwise_step(ctx, partial(compute, **params), *values)
+    primitive.def_lowering(lowering)
+
+
+def in_wide(function, *nodes, **params):
+    """function of numbers that can be computed with."""
+    return function(*map(wide, nodes), **params)
+
+
+def in_pairs(function, *nodes, **params):
+    """function of the parts of complex numbers."""
+    values = [parts_of(n) if n.dtype in COMPLEX else n for n in nodes]
+    out = function(*values, **params)
+    return join(*out) if isinstance(out, tuple) else out
+
+
+def lower_moving(primitive, function):
+    """One loop over all elements: function(*nodes, **params) is one of the operands, bit for bit."""
     def lowering(ctx, *values, **params):
         if not ctx.is_native():
             return library_step(ctx, *values, **params)
@@ -786,21 +853,43 @@ def store_part(ctx, out, x, start, combine=None):
 def lower_reduction(primitive, name):
     """Combine all elements along params["axes"] by the operation `name` of IDENTITIES."""
     def lowering(ctx, x, *, axes, **params):
-        if not ctx.is_native() or isinstance(x, Const):
+        if not ctx.is_native() or ctx.avals_in[0].dtype in COMPLEX and name != "add":
             return library_step(ctx, x, axes=axes, **params)
-        out = ctx.result()
-        loops = [Axis(n) for n in x.shape]
-        inner = [a for k, a in enumerate(loops) if k in axes]
-        outer = [a for k, a in enumerate(loops) if k not in axes]
-        load = convert(Load(x, row_major(loops)), out.dtype)
-        if all(a.size == 1 for a in inner):
-            ctx.nest(outer, body_of([Store(out, row_major(outer), load)]))
-        elif runs_along(inner, loops):
-            reduce_in_register(ctx, name, out, outer, inner, load)
+        x, out = ctx.as_buffer(x), ctx.result()
+        if x.dtype in NARROW:           # rounded once, at the end
+            total = Buffer(out.shape, np.dtype(np.float32))
+            reduce_elements(ctx, name, total, x, axes, wide)
+            combined_step(ctx, out, lambda total: convert(total, out.dtype), [total])
+        elif x.dtype in COMPLEX:
+            totals = [Buffer(out.shape, np.finfo(x.dtype).dtype) for _ in range(2)]
+            for k, total in enumerate(totals):
+                reduce_elements(ctx, name, total, x, axes, lambda element: parts_of(element)[k])
+            combined_step(ctx, out, join, totals)
         else:
-            reduce_in_memory(ctx, name, out, outer, loops, load)
+            reduce_elements(ctx, name, out, x, axes, lambda element: element)
         return out
     primitive.def_lowering(lowering)
+
+
+def combined_step(ctx, out, function, buffers):
+    """Append a loop that fills `out` with function(*elements) of other buffers."""
+    axis = Axis(out.size)
+    value = function(*[Load(b, axis_index(axis)) for b in buffers])
+    ctx.nest([axis], body_of([Store(out, axis_index(axis), value)]))
+
+
+def reduce_elements(ctx, name, out, x, axes, part):
+    """Append loops that combine part(element) of all elements along `axes`."""
+    loops = [Axis(n) for n in x.shape]
+    inner = [a for k, a in enumerate(loops) if k in axes]
+    outer = [a for k, a in enumerate(loops) if k not in axes]
+    value = part(Load(x, row_major(loops)))
+    if all(a.size == 1 for a in inner):
+        ctx.nest(outer, body_of([Store(out, row_major(outer), value)]))
+    elif runs_along(inner, loops):
+        reduce_in_register(ctx, name, out, outer, inner, value)
+    else:
+        reduce_in_memory(ctx, name, out, outer, loops, value)
 
 
 def runs_along(inner, loops):

@@ -12,8 +12,8 @@ import numpy as np
 
 from minijax.loop_ir import (
     Axis, AxisValue, Branch, Buffer, Const, Load, Loop, LoweringContext, Reduce, Store, While, ZERO,
-    axis_index, body_of, buffers_written, identity, lanes_for, library_step, linear_sum, op, read,
-    row_major,
+    axis_index, body_of, buffers_written, convert, lanes_for, library_step, linear_sum, op, read,
+    row_major, wide,
 )
 
 __all__ = [
@@ -183,16 +183,20 @@ def lower_cond(ctx, index, *values, branches, **params):
 
 # NumPy does these well at the top of a program; in a loop they are loops, so that it stays whole.
 
-def lower_cumulative(primitive, name):
-    """Running sums and the like inside loops; `name` is one of IDENTITIES."""
+def lower_cumulative(primitive, start, combine):
+    """Running sums and the like inside loops: combine(total, element) -> total, from start(dtype).
+
+    Floats of 16 bits are combined as float32.
+    """
     def lowering(ctx, x, *, axis, reverse):
         if ctx.outer is None or not ctx.is_native() or not isinstance(x, Buffer) or not x.size:
             return library_step(ctx, x, axis=axis, reverse=reverse)
         out, walk = ctx.result(), AxisWalk(ctx, x.shape, axis, 0, reverse)
-        total = walk.carry(x.dtype)
-        walk.start([(total, identity(name, x.dtype))])
-        value = op(name, walk.now(total), walk.element(x))
-        walk.turn([(total, value)], [Store(out, walk.place, value)], [out])
+        element = wide(walk.element(x))
+        total = walk.carry(element.dtype)
+        walk.start([(total, Const(start(element.dtype), element.dtype))])
+        value = combine(walk.now(total), element)
+        walk.turn([(total, value)], [Store(out, walk.place, convert(value, out.dtype))], [out])
         return out
     primitive.def_lowering(lowering)
 
@@ -203,13 +207,14 @@ def lower_place(primitive, comparison):
         if ctx.outer is None or not ctx.is_native() or not isinstance(x, Buffer) or not x.size:
             return library_step(ctx, x, axes=axes, index_dtype=index_dtype)
         walk = AxisWalk(ctx, x.shape, axes[0], 1, False)
-        best, where = walk.carry(x.dtype), walk.carry(index_dtype, ctx.eqn.outvars[0])
-        walk.start([(best, walk.first(x)), (where, Const(0, index_dtype))])
+        new = wide(walk.element(x))
+        best, where = walk.carry(new.dtype), walk.carry(index_dtype, ctx.eqn.outvars[0])
+        walk.start([(best, wide(walk.first(x))), (where, Const(0, index_dtype))])
         if walk.axis.size == 0:
             return where[0]
-        new, old = walk.element(x), walk.now(best)
+        old = walk.now(best)
         better = op(comparison, new, old)
-        if x.dtype.kind == "f":         # the first NaN is before all numbers
+        if new.dtype.kind == "f":         # the first NaN is before all numbers
             better = op("or", better, op("and", op("is_nan", new), op("eq", old, old)))
         place = AxisValue(walk.index, index_dtype)
         walk.turn([(best, op("select", better, new, old)),

@@ -5,18 +5,23 @@ Products of matrices. Small ones are nests like any other, which fuse with what 
 of large ones BLAS knows how to keep blocks in caches, and a Product is what it is called for.
 """
 
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
+
 from minijax.loop_ir import (
-    Axis, Buffer, Const, Index, Load, Product, Reduce, Store, axes_in, axis_index, body_of, convert,
-    flat_index, index_maps_of, linear_sum, op, read, reduce_in_register, row_major, strides_of,
+    Axis, Buffer, COMPLEX, Const, Index, Load, NARROW, Product, Reduce, Store, axes_in, axis_index,
+    body_of, combined_step, convert, flat_index, index_maps_of, join, linear_sum, op, parts_of,
+    read, reduce_in_register, row_major, strides_of,
 )
 
 __all__ = [
-    "MIN_PRODUCT", "MIN_SUM", "lower_product", "is_for_blas", "ProductAxes", "transposed",
-    "product_nest", "add_up_rows", "product_step", "converted", "in_groups", "stride_of_group",
-    "lies_in_rows", "is_regular", "Matrix", "matrices", "others_in", "matrix_of",
+    "MIN_PRODUCT", "MIN_SUM", "lower_product", "add_product", "complex_product", "is_for_blas",
+    "ProductAxes", "transposed", "product_nest", "add_up_rows", "product_step", "converted",
+    "in_groups", "stride_of_group", "lies_in_rows", "is_regular", "Matrix", "matrices", "others_in",
+    "matrix_of",
 ]
 
 
@@ -29,12 +34,42 @@ MIN_PRODUCT, MIN_SUM = 2 ** 12, 8
 def lower_product(ctx, lhs, rhs, dimension_numbers):
     """A step for a product, a Product or a nest; None if its dtypes are for NumPy."""
     out, = ctx.avals_out
-    if not ctx.is_native() or out.dtype == bool:
+    if not ctx.is_native():
         return None
-    lhs, rhs = ctx.as_buffer(lhs), ctx.as_buffer(rhs)
+    lhs, rhs, out = ctx.as_buffer(lhs), ctx.as_buffer(rhs), ctx.result()
+    if out.dtype in COMPLEX:
+        complex_product(ctx, lhs, rhs, dimension_numbers, out)
+    elif out.dtype in NARROW or out.dtype == bool:      # summed in a wider dtype
+        total = Buffer(out.shape, np.dtype(np.int32 if out.dtype == bool else np.float32))
+        add_product(ctx, lhs, rhs, dimension_numbers, total)
+        combined_step(ctx, out, lambda total: convert(total, out.dtype), [total])
+    else:
+        add_product(ctx, lhs, rhs, dimension_numbers, out)
+    return out
+
+
+def add_product(ctx, lhs, rhs, dimension_numbers, out):
+    """Append the steps of a product of real numbers, in the dtype of `out`."""
+    lhs, rhs = (converted(ctx, x, out.dtype) if x.dtype in NARROW else x for x in (lhs, rhs))
     axes = ProductAxes(lhs.shape, rhs.shape, dimension_numbers)
     make = product_step if is_for_blas(axes, out.dtype) else product_nest
-    return make(ctx, lhs, rhs, axes)
+    make(ctx, lhs, rhs, axes, out)
+
+
+def complex_product(ctx, lhs, rhs, dimension_numbers, out):
+    """Append (A + iB)(C + iD) = AC - BD + i(AD + BC), four products of real numbers."""
+    part = np.finfo(out.dtype).dtype
+
+    def parts(x):
+        made = [Buffer(x.shape, part) for _ in range(2)]
+        for k, buffer in enumerate(made):
+            combined_step(ctx, buffer, lambda element: parts_of(convert(element, out.dtype))[k], [x])
+        return made
+
+    totals = [Buffer(out.shape, part) for _ in range(4)]
+    for total, (x, y) in zip(totals, product(parts(lhs), parts(rhs))):
+        add_product(ctx, x, y, dimension_numbers, total)
+    combined_step(ctx, out, lambda ac, ad, bc, bd: join(op("sub", ac, bd), op("add", ad, bc)), totals)
 
 
 def is_for_blas(axes, dtype):
@@ -102,9 +137,9 @@ def transposed(ctx, x, permutation):
 
 # --- Nests ----------------------------------------------------------------------------------------
 
-def product_nest(ctx, lhs, rhs, axes):
+def product_nest(ctx, lhs, rhs, axes, out):
     """Append loops of our own for a product."""
-    out, free = ctx.result(), [*axes.batch, *axes.lhs_free, *axes.rhs_free]
+    free = [*axes.batch, *axes.lhs_free, *axes.rhs_free]
     lhs, rhs = axes.turned(ctx, lhs, rhs)
     if not axes.sums or any(a.size == 0 for a in axes.sums) or axes.runs_along_sum():
         term = axes.term(lhs, rhs, out.dtype)
@@ -137,9 +172,8 @@ def add_up_rows(ctx, out, lhs, rhs, axes, free):
 
 # --- Products for BLAS ----------------------------------------------------------------------------
 
-def product_step(ctx, lhs, rhs, axes):
+def product_step(ctx, lhs, rhs, axes, out):
     """Append a Product, with one loop for all axes of a kind."""
-    out = ctx.result()
     groups = axes.batch, axes.lhs_free, axes.rhs_free, axes.sums
     b, m, n, k = (Axis(prod(a.size for a in group)) for group in groups)
     left = in_groups(ctx, converted(ctx, lhs, out.dtype), axes.lhs,

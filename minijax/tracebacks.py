@@ -61,8 +61,8 @@ def hide_frames(error):
             mark_hidden(e.__traceback__)
         elif e.__traceback__ is not None:
             e.__traceback__ = without_frames(e.__traceback__)
-    if mode == "remove_frames" and NOTE not in getattr(error, "__notes__", ()):
-        error.add_note(NOTE)
+    if mode == "remove_frames":
+        error.__notes__ = [*(n for n in getattr(error, "__notes__", ()) if n != NOTE), NOTE]    # last
 
 
 def chain_of(error):

@@ -17,7 +17,7 @@ def say(x, y):
 RESULTS = dict(callback=FlatCallback(lambda x, y: [x * y, x.sum()], TREE), sharding=None,
                result_avals=(ShapedArray((2, 3), np.float32), ShapedArray((), np.float32)))
 PRINT = dict(fmt="", ordered=True, partitioned=False, in_tree=TREE, static_args=(),
-             np_printoptions=(), mapped=())
+             np_printoptions=(), mapped=(), logged=False)
 SAY = dict(callback=FlatCallback(say, TREE), effect=debug_effect, partitioned=False)
 
 

@@ -228,6 +228,8 @@ def test_a_constant_cotangent_under_jit(lib):
     assert lib.jit(lib.grad(lambda x: f(lib.numpy.sin, x)))(1.0) == 42.0
     assert lib.grad(lib.jit(lambda x: f(lib.numpy.sin, x)))(1.0) == 42.0
     assert lib.jit(lambda x: f(lib.numpy.sin, x) * 0)(1.0) == 0.0
+    rows = lib.jit(lib.vmap(lib.grad(lambda x: f(lib.numpy.sin, x))))(lib.numpy.ones(3))
+    assert rows.shape == (3,) and (rows == 42.0).all()
 
 
 def test_none_stands_for_a_subtree():

@@ -465,6 +465,19 @@ def test_io_is_never_dropped(capsys):
         lambda x: print("io", float(x)), None, x, ordered=True), x)[1])(F(1)), capsys, "io 1.0\n")
 
 
+# --- log ------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("lib", LIBRARIES.values(), ids=LIBRARIES)
+def test_log_writes_to_the_logger_of_the_library(lib, caplog, capsys):
+    caplog.set_level("INFO", "jax._src.debugging" if lib is jax else "minijax")
+    log = lib.jit(lib.vmap(lambda x: lib.debug.log("x is {}", x)))
+    log(np.arange(2, dtype=F))
+    lib.effects_barrier()
+    assert [r.getMessage() for r in caplog.records if "x is" in r.getMessage()] == [
+        "x is 0.0", "x is 1.0"]
+    assert capsys.readouterr().out == ""
+
+
 # --- breakpoint -----------------------------------------------------------------------------------
 
 def test_breakpoint_stops_in_the_callers_frame(monkeypatch, capsys):
@@ -473,7 +486,7 @@ def test_breakpoint_stops_in_the_callers_frame(monkeypatch, capsys):
 
     def f(x):
         secret = 41  # noqa: F841
-        minijax.debug.breakpoint()
+        minijax.debug.breakpoint(backend="cli", ordered=True)
         return x * x
     assert minijax.grad(f)(3.0) == 6.0
     assert "42" in capsys.readouterr().out

@@ -272,6 +272,21 @@ def test_names_are_those_of_jax(module):
             assert hasattr(importlib.import_module(f"{lib}.{module}"), name), f"{lib}.{module}.{name}"
 
 
+@pytest.mark.parametrize("lib", [jax, minijax])
+def test_effects_may_depend_on_types(lib, names):
+    core = parts(lib)[0]
+    loud = core.Effect("Loud") if lib is minijax else type("Loud", (core.Effect,), {})()
+    p = core.Primitive(next(names))
+
+    @p.def_effectful_abstract_eval
+    def abstract(x):
+        return x, {loud} if x.shape else set()
+
+    both = lib.make_jaxpr(lambda x: (p.bind(x), p.bind(x[0]))[1])(X)
+    assert [bool(e.effects) for e in both.eqns if e.primitive is p] == [True, False]
+    assert both.effects == {loud} and p.get_bind_params({"k": 1}) == {"k": 1}
+
+
 def test_small_tools():
     core = parts(minijax)[0]
     aval = minijax.core.ShapedArray((2, 3), F)

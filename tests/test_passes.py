@@ -14,11 +14,12 @@ from test_random_programs import run as run_random
 import minijax
 import minijax.numpy as jnp
 from minijax.avals import ShapedArray
-from minijax.compiler import blocks, compile_jaxpr, rows
+from minijax.compiler import blocks, compile_jaxpr, plan, rows
 from minijax.compiler.check_ir import check_program
 from minijax.compiler.fuse import FUSION_PASSES, fuse
 from minijax.compiler.simplify import exact_identities, fold_constants
 from minijax.compiler.passes import common_subexpressions, dead_code, inline_calls, lower
+from minijax.config import num_threads
 from minijax.interpreters.staging import trace_to_closed_jaxpr
 from minijax.jaxpr import eval_jaxpr
 from minijax.loop_ir import Loop, Nest, Reduce, all_nodes
@@ -27,7 +28,7 @@ from minijax.loop_ir import Loop, Nest, Reduce, all_nodes
 REORDER = {"coalesce", "cut_reductions"}
 
 
-SMALL = ((rows, "MIN_ROW", 4), (rows, "MIN_BYTES", 0),
+SMALL = ((rows, "MIN_ROW", 4), (rows, "MIN_BYTES", 0), (plan, "WORTH_SHARING", 50), (plan, "PIECE", 20),
          (blocks, "BLOCK", 8), (blocks, "ROWS", 8), (blocks, "AT_ONCE", 4))
 
 
@@ -301,7 +302,10 @@ WIDE = ((6, 4), (4, 6), (24,), (3, 2, 4), (1, 20))
           suppress_health_check=list(HealthCheck))
 @given(programs(WIDE), st.booleans())
 def test_passes_keep_random_programs(program, differentiate):
-    """Each pass leaves a legal program with the same results; machine code agrees, to the bit twice."""
+    """Each pass leaves a legal program with the same results; so do all renderers.
+
+    Machine code gives the same bits twice, and in one thread or two.
+    """
     inputs, steps = program
     note(f"steps: {steps}")
 
@@ -319,8 +323,13 @@ def test_passes_keep_random_programs(program, differentiate):
         closed = trace_to_closed_jaxpr(lambda *xs: list(chosen(*xs)),
                                        [ShapedArray(x.shape, x.dtype) for x in inputs])
         compiled = compile_jaxpr(closed)
-    first, second = compiled(*inputs), compiled(*inputs)
-    for a, b, want in zip(first, second, run(*lowered(chosen, *inputs)), strict=True):
-        assert a.tobytes() == b.tobytes()
+        plain = compile_jaxpr(closed, renderer="plain")(*inputs)
+    results = []
+    for threads in (1, 2, 2):
+        with num_threads(threads):
+            results.append([np.asarray(a).tobytes() for a in compiled(*inputs)])
+    assert results[0] == results[1] == results[2]
+    for a, b, want in zip(compiled(*inputs), plain, run(*lowered(chosen, *inputs)), strict=True):
         scale = max(1.0, float(np.max(np.abs(want), initial=0.0)))
         np.testing.assert_allclose(a, want, rtol=2e-5, atol=2e-6 * scale)
+        np.testing.assert_allclose(b, want, rtol=2e-5, atol=2e-6 * scale)

@@ -1,9 +1,11 @@
 """Programs drawn at random: eager, jitted, vmapped and differentiated, against real JAX.
 
 A program is a straight line of operations on earlier values, written in terms of a `numpy` module, so
-that NumPy itself gives the shapes while one is drawn. MINIJAX_FUZZ_EXAMPLES sets how many are drawn.
+that NumPy itself gives the shapes while one is drawn. Loops and branches hold operations, and one
+another, to a depth of three. MINIJAX_FUZZ_EXAMPLES sets how many are drawn.
 """
 import os
+import re
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 import minijax
 import minijax.numpy as mnp
 
-EXAMPLES = int(os.environ.get("MINIJAX_FUZZ_EXAMPLES", 40))
+EXAMPLES = int(os.environ.get("MINIJAX_FUZZ_EXAMPLES", 30))
 SHAPES = [(), (3,), (2, 3), (3, 2), (2, 1, 3), (1,)]
 
 
@@ -120,10 +122,33 @@ BINARY = {
     "choice": lambda np, x, y: LAX[np].cond(
         np.sum(x) > np.sum(y), lambda: np.ravel(x)[0] * y, lambda: np.sin(y)),
 }
+# Loops and branches around an operation that keeps the shape, or around such a loop or branch.
+AROUND = {
+    "scan of": lambda np, f, x: LAX[np].scan(lambda c, r: (np.tanh(c + f(r)), f(c) * r), x[0], x)[1],
+    "backward scan of": lambda np, f, x: LAX[np].scan(
+        lambda n, r: (n + 1, f(r) * n), 0, x, reverse=True)[1],
+    "branch of": lambda np, f, x: LAX[np].cond(np.sum(x) > 0.3, lambda: f(x), lambda: x * 0.25),
+    "loop of": lambda np, f, x: LAX[np].fori_loop(0, 2, lambda i, c: np.tanh(f(c)) + i * x, x),
+    "map of": lambda np, f, x: LAX[np].map(f, x),
+    "while of": lambda np, f, x: x * LAX[np].while_loop(
+        lambda s: s[0] < 2, lambda s: (s[0] + 1, np.sin(f(s[1]))), (0, LAX[np].stop_gradient(x)))[1],
+}
+KEEP_SHAPE = ["sin", "cube", "clip", "where", "one minus", "flip", "cond", "fori"]
+
+
+def around(name, operation):
+    return lambda np, x: AROUND[name](np, lambda y: operation(np, y), x)
+
+
+ONCE = {f"{name} {inner}": around(name, UNARY[inner]) for name in AROUND for inner in KEEP_SHAPE}
+TWICE = {f"{name} {inner}": around(name, ONCE[inner]) for name in AROUND for inner in ONCE}
+UNARY |= ONCE | TWICE
 OPERATIONS = UNARY | BINARY
 # NumPy reduces a scalar along an axis that it does not have; JAX refuses.
 NEED_AN_AXIS = {"mean of last", "max of first", "prod of tanh", "cumsum", "sort", "flip", "var",
                 "swap", "roll", "gram", "dot", "scan, ys", "scan, carry", "map", "cond in scan"}
+NEED_AN_AXIS |= {name for name in ONCE | TWICE if re.search("scan of|map of|flip", name)}
+SIMPLE = sorted(OPERATIONS.keys() - ONCE.keys() - TWICE.keys())
 
 
 @st.composite
@@ -133,7 +158,7 @@ def programs(draw, shapes=tuple(SHAPES)):
     inputs = [draw_array(draw, shape) for shape in chosen]
     values, steps = list(inputs), []
     for _ in range(draw(st.integers(1, 7))):
-        name = draw(st.sampled_from(sorted(OPERATIONS)))
+        name = draw(st.sampled_from(draw(st.sampled_from([SIMPLE, SIMPLE, sorted(ONCE), sorted(TWICE)]))))
         arity = 1 if name in UNARY else 2
         operands = [draw(st.integers(0, len(values) - 1)) for _ in range(arity)]
         value = try_numpy(name, [values[i] for i in operands])
@@ -194,8 +219,10 @@ def test_random_program(program):
     close(run(mnp, steps, ours), wanted)
     close(minijax.jit(lambda *xs: run(mnp, steps, xs))(*ours), wanted)
     batch = lambda lib_numpy, xs: [lib_numpy.stack([x, x * 0.5, -x]) for x in xs]
-    close(minijax.vmap(lambda *xs: run(mnp, steps, xs))(*batch(mnp, ours)),
-          jax.vmap(lambda *xs: run(jnp, steps, xs))(*batch(jnp, theirs)))
+    batched = minijax.vmap(lambda *xs: run(mnp, steps, xs))(*batch(mnp, ours))
+    close(batched, jax.vmap(lambda *xs: run(jnp, steps, xs))(*batch(jnp, theirs)))
+    for k, factor in enumerate([1, 0.5, -1]):
+        close([y[k] for y in batched], run(mnp, steps, [x * factor for x in ours]))
     argnums = tuple(range(len(inputs)))
     close(minijax.jit(minijax.grad(scalar(mnp, steps), argnums))(*ours),
           jax.grad(scalar(jnp, steps), argnums)(*theirs))

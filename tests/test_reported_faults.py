@@ -230,3 +230,42 @@ def test_endless_recursion_through_cond_says_so():
     assert minijax.jit(lambda x: x + 1)(1) == 2
     assert minijax.grad(lambda x: minijax.lax.cond(x > 0, lambda: x * x, lambda: x))(3.0) == 6.0
 
+
+
+def test_replays_with_buffers_reused_equal_the_first_call():
+    """Loops that update in place, temporaries in reused memory, other inputs in between."""
+    def f(x):
+        rows = minijax.lax.fori_loop(0, 3, lambda i, m: m.at[i].add(mnp.sin(m[2 - i])), mnp.outer(x, x))
+        c, ys = minijax.lax.scan(lambda c, r: (c * 0.5 + r, mnp.cumsum(c)), x, rows)
+        return mnp.sort(c) + mnp.sum(ys @ rows, 0), ys[::-1], mnp.where(x > 0, c, -c)
+    total = lambda x: sum(mnp.sum(out) for out in f(x))
+    x = V[:3]
+    for g, args in [(f, x), (minijax.grad(total), x), (minijax.vmap(f), np.stack([x, -x, x * 0.5]))]:
+        jitted = minijax.jit(g)
+        want = [np.array(out) for out in minijax.tree.leaves(jitted(args))]
+        for k in range(20):
+            held = jitted(args + k)                    # whose memory is in use during the next call
+            for out, first in zip(minijax.tree.leaves(jitted(args)), want, strict=True):
+                np.testing.assert_array_equal(out, first)
+            del held
+        compare(g(mnp.asarray(args)), jax.tree.map(jnp.asarray, jitted(args)), 2e-5)
+
+
+@pytest.mark.parametrize("wrap", [lambda lib, f: f, lambda lib, f: lib.jit(f),
+                                  lambda lib, f: lambda *xs: lib.vmap(f)(*[x[None] for x in xs])])
+def test_misuse_is_explained_inside_other_transformations(wrap):
+    three, four = np.arange(3), np.ones(4, F)
+    uses = {
+        r"grad.*int32": lambda lib: wrap(lib, lambda n: lib.grad(lambda m: m ** 2)(n[1]))(three),
+        r"size 3.*size 4|size 4.*size 3": lambda lib: wrap(
+            lib, lambda n, y: lib.vmap(lambda a, b: a + b)(n, y))(three, four),
+        r"tangent.*(int32|\(3,\))": lambda lib: wrap(
+            lib, lambda n, y: lib.jvp(lib.numpy.sin, (y,), (n,)))(three, four),
+        r"cotangent.*tree": lambda lib: wrap(
+            lib, lambda n, y: lib.vjp(lambda y: (y, y), y)[1](y))(three, four)}
+    for message, use in uses.items():
+        with pytest.raises(Exception) as theirs:
+            use(jax)
+        with pytest.raises((TypeError, ValueError), match="(?s)" + message) as ours:
+            use(minijax)
+        assert type(theirs.value).__name__ in {t.__name__ for t in type(ours.value).__mro__}

@@ -3,7 +3,8 @@
 
 The scalar operations of the loop IR as LLVM instructions. Operands are LLVM values; what kind of
 number they are says a NumPy dtype, since LLVM knows neither signed integers nor booleans. In
-registers a boolean has one bit, in memory one byte.
+registers a boolean has one bit, in memory one byte. A float of 16 bits is an integer with its bits,
+a complex number a structure of its parts.
 """
 
 from contextlib import contextmanager
@@ -13,18 +14,21 @@ from llvmlite import ir
 
 from minijax.compiler.llvm_math import emit_vector
 from minijax.compiler.vector_math import FUNCTIONS
+from minijax.loop_ir import COMPLEX, NARROW
 
 __all__ = [
-    "INT64", "BIT", "FLOAT", "DOUBLE", "BOOLEAN", "WIDE", "llvm_type", "memory_type", "int64",
-    "typed_constant", "constant", "is_float", "is_signed", "bits", "load", "store", "load_where",
-    "entry_alloca", "counted_loop", "WIDTH", "fill_lanes", "vector_at", "fold_lanes", "load_vector",
-    "lanes_of", "fold_one_by_one", "DATA_OFFSET", "FLAGS_OFFSET", "CONTIGUOUS_AND_ALIGNED",
-    "NOT_CONTIGUOUS", "data_of", "field", "convert", "convert_float", "float_to_integer", "to_bool",
-    "bitcast", "clamp_index", "emitters", "define", "emit_op", "define_arithmetic",
-    "define_comparison", "compare", "negative", "invert", "select", "maximum", "minimum", "choose",
-    "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide", "remainder", "in_width",
-    "shift_left", "shift_right_logical", "shift_right_arithmetic", "popcount", "clz", "call",
-    "declare", "call_libm", "define_llvm", "define_libm", "define_vector",
+    "INT64", "BIT", "FLOAT", "DOUBLE", "BOOLEAN", "WIDE", "SINGLE", "llvm_type", "memory_type",
+    "int64", "typed_constant", "constant", "is_float", "is_signed", "bits", "load", "store",
+    "places_of_parts", "parts_of", "join", "load_where", "entry_alloca", "counted_loop", "WIDTH",
+    "fill_lanes", "vector_at", "fold_lanes", "load_vector", "lanes_of", "fold_one_by_one",
+    "DATA_OFFSET", "FLAGS_OFFSET", "CONTIGUOUS_AND_ALIGNED", "NOT_CONTIGUOUS", "data_of", "field",
+    "convert", "convert_float", "HALF", "widen", "narrow", "rounded_to_odd", "float_to_integer",
+    "to_bool", "bitcast", "clamp_index", "emitters", "define", "emit_op", "define_arithmetic",
+    "define_comparison", "compare", "negative", "invert", "select", "real", "imag", "complex_of",
+    "maximum", "minimum", "choose", "is_nan", "is_finite", "absolute", "sign", "safe_divisor",
+    "divide", "remainder", "in_width", "shift_left", "shift_right_logical",
+    "shift_right_arithmetic", "popcount", "clz", "call", "declare", "call_libm", "define_llvm",
+    "define_libm", "define_vector",
 ]
 
 
@@ -33,13 +37,15 @@ __all__ = [
 INT64 = ir.IntType(64)
 BIT = ir.IntType(1)
 FLOAT, DOUBLE = ir.FloatType(), ir.DoubleType()
-BOOLEAN, WIDE = np.dtype(bool), np.dtype(np.int64)
+BOOLEAN, WIDE, SINGLE = np.dtype(bool), np.dtype(np.int64), np.dtype(np.float32)
 
 
 def llvm_type(dtype):
     """The LLVM type of a number in a register."""
-    if dtype.kind == "f":
+    if is_float(dtype):
         return FLOAT if dtype.itemsize == 4 else DOUBLE
+    if dtype in COMPLEX:
+        return ir.LiteralStructType([FLOAT if dtype.itemsize == 8 else DOUBLE] * 2)
     return BIT if dtype.kind == "b" else ir.IntType(8 * dtype.itemsize)
 
 
@@ -54,7 +60,12 @@ def int64(number):
 
 def typed_constant(value, dtype):
     """A NumPy number as an LLVM constant."""
-    return ir.Constant(llvm_type(dtype), float(value) if dtype.kind == "f" else int(value))
+    if dtype in COMPLEX:
+        kind = llvm_type(dtype).elements[0]
+        return ir.Constant.literal_struct([ir.Constant(kind, float(x)) for x in (value.real, value.imag)])
+    if dtype in NARROW:
+        value = np.asarray(value, dtype).view(np.uint16)
+    return ir.Constant(llvm_type(dtype), float(value) if is_float(dtype) else int(value))
 
 
 def constant(value, number):
@@ -63,7 +74,8 @@ def constant(value, number):
 
 
 def is_float(dtype):
-    return dtype.kind == "f"
+    """Whether numbers are LLVM floats or doubles."""
+    return dtype.kind == "f" and dtype not in NARROW
 
 
 def is_signed(dtype):
@@ -78,25 +90,50 @@ def bits(value):
 
 def load(builder, dtype, memory, index):
     """The number at memory[index]."""
-    value = builder.load(builder.gep(memory, [index], inbounds=True))
+    place = builder.gep(memory, [index], inbounds=True)
+    if dtype in COMPLEX:          # part by part: LLVM makes vectors of numbers, not of structures
+        return join(builder, [builder.load(part) for part in places_of_parts(builder, place)])
+    value = builder.load(place)
     return builder.icmp_unsigned("!=", value, constant(value, 0)) if dtype.kind == "b" else value
 
 
 def store(builder, dtype, memory, index, value):
     if dtype.kind == "b":
         value = builder.zext(value, memory_type(dtype))
-    builder.store(value, builder.gep(memory, [index], inbounds=True))
+    place = builder.gep(memory, [index], inbounds=True)
+    if dtype in COMPLEX:
+        for part, part_place in zip(parts_of(builder, value), places_of_parts(builder, place)):
+            builder.store(part, part_place)
+    else:
+        builder.store(value, place)
+
+
+def places_of_parts(builder, place):
+    zero, one = (ir.Constant(ir.IntType(32), k) for k in range(2))
+    return [builder.gep(place, [zero, part], inbounds=True) for part in (zero, one)]
+
+
+def parts_of(builder, value):
+    """The real and the imaginary part of a complex number."""
+    return [builder.extract_value(value, k) for k in range(2)]
+
+
+def join(builder, parts):
+    """The complex number of these parts."""
+    out = ir.Constant(ir.LiteralStructType([p.type for p in parts]), ir.Undefined)
+    for k, part in enumerate(parts):
+        out = builder.insert_value(out, part, k)
+    return out
 
 
 def load_where(builder, dtype, condition, memory, index):
     """memory[index] where a condition holds, else 0."""
-    kind = llvm_type(dtype)
     before = builder.block
     with builder.if_then(condition):
         value = load(builder, dtype, memory, index)
         inside = builder.block
-    out = builder.phi(kind)
-    out.add_incoming(ir.Constant(kind, 0.0 if is_float(dtype) else 0), before)
+    out = builder.phi(llvm_type(dtype))
+    out.add_incoming(typed_constant(dtype.type(0), dtype), before)
     out.add_incoming(value, inside)
     return out
 
@@ -217,6 +254,10 @@ def convert(builder, value, source, target):
     """A number of dtype `source` as one of dtype `target`."""
     if source == target:
         return value
+    if source in NARROW:
+        return convert(builder, widen(builder, value, source), SINGLE, target)
+    if target in NARROW:
+        return narrow(builder, value, source, target)
     if target.kind == "b":
         return to_bool(builder, source, value)
     if is_float(source):
@@ -234,6 +275,44 @@ def convert_float(builder, value, source, target):
         return float_to_integer(builder, value, target)
     is_wider = target.itemsize > source.itemsize
     return (builder.fpext if is_wider else builder.fptrunc)(value, llvm_type(target))
+
+
+HALF = ir.HalfType()
+
+
+def widen(builder, value, source):
+    """A float of 16 bits, given as an integer, as a float: a bfloat16 is the upper half of one."""
+    if source.kind == "f":
+        return builder.fpext(builder.bitcast(value, HALF), FLOAT)
+    number = builder.zext(value, ir.IntType(32))
+    return builder.bitcast(builder.shl(number, constant(number, 16)), FLOAT)
+
+
+def narrow(builder, value, source, target):
+    """A number as the nearest float of 16 bits, of two the even one, as an integer."""
+    if target.kind == "f":
+        single = rounded_to_odd(builder, value) if source.itemsize == 8 and is_float(source) \
+            else convert(builder, value, source, SINGLE)
+        return builder.bitcast(builder.fptrunc(single, HALF), ir.IntType(16))
+    single = convert(builder, value, source, SINGLE)
+    number = builder.bitcast(single, ir.IntType(32))
+    last = builder.and_(builder.lshr(number, constant(number, 16)), constant(number, 1))
+    rounded = builder.add(number, builder.add(last, constant(number, 0x7FFF)))
+    # adding could make an infinity or a zero of a NaN
+    quiet = builder.or_(builder.and_(number, constant(number, 2 ** 31)), constant(number, 0x7FC00000))
+    number = builder.select(is_nan(builder, SINGLE, single), quiet, rounded)
+    return builder.trunc(builder.lshr(number, constant(number, 16)), ir.IntType(16))
+
+
+def rounded_to_odd(builder, value):
+    """A double as a float that is odd if it is not exact: so rounding it again is rounding once."""
+    single = builder.fptrunc(value, FLOAT)
+    number, again = builder.bitcast(single, ir.IntType(32)), builder.fpext(single, DOUBLE)
+    is_too_large = builder.fcmp_ordered(">", call(builder, "llvm.fabs", again),
+                                        call(builder, "llvm.fabs", value))
+    is_inexact = builder.fcmp_ordered("one", again, value)
+    number = builder.sub(number, builder.zext(is_too_large, number.type))
+    return builder.bitcast(builder.or_(number, builder.zext(is_inexact, number.type)), FLOAT)
 
 
 def float_to_integer(builder, value, target):
@@ -284,12 +363,18 @@ def emit_op(builder, name, dtype, result_dtype, args):
         return convert(builder, args[0], dtype, result_dtype)
     if name == "bitcast":
         return bitcast(builder, args[0], result_dtype)
+    if dtype in NARROW and name != "select":        # what is added to memory
+        wide = [widen(builder, x, dtype) for x in args]
+        return narrow(builder, emitters[name](builder, SINGLE, *wide), SINGLE, dtype)
     return emitters[name](builder, dtype, *args)
 
 
 def define_arithmetic(name, on_floats, on_integers):
     """An operation that is one instruction: the builder's methods of these names."""
     def emit(builder, dtype, x, y):
+        if dtype in COMPLEX:                        # what is added to memory
+            pairs = zip(parts_of(builder, x), parts_of(builder, y))
+            return join(builder, [getattr(builder, on_floats)(*pair) for pair in pairs])
         return getattr(builder, on_floats if is_float(dtype) else on_integers)(x, y)
     define(name)(emit)
 
@@ -329,7 +414,25 @@ def invert(builder, dtype, x):
 
 @define("select")
 def select(builder, dtype, condition, if_true, if_false):
+    if dtype in COMPLEX:
+        pairs = zip(parts_of(builder, if_true), parts_of(builder, if_false))
+        return join(builder, [builder.select(condition, x, y) for x, y in pairs])
     return builder.select(condition, if_true, if_false)
+
+
+@define("real")
+def real(builder, dtype, x):
+    return builder.extract_value(x, 0)
+
+
+@define("imag")
+def imag(builder, dtype, x):
+    return builder.extract_value(x, 1)
+
+
+@define("complex")
+def complex_of(builder, dtype, x, y):
+    return join(builder, [x, y])
 
 
 @define("max")

@@ -17,14 +17,16 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 
 from minijax.compiler import llvm_ops, runtime
-from minijax.compiler.llvm_ops import emitters
+from minijax.compiler.llvm_ops import SINGLE, emitters
 from minijax.compiler.render_python import FUNCTION_NAMES
-from minijax.loop_ir import BOOL, OPS
+from minijax.compiler.runtime import DTYPE_NAMES
+from minijax.loop_ir import BOOL, NARROW, OPS
 
 __all__ = [
     "Memory", "MemoryModel", "unbox_memory", "GetItem", "SetItem", "lower_getitem", "lower_setitem",
     "as_dtype", "names", "load_if", "lanes", "Lanes", "define_fold", "product", "define",
-    "define_conversion", "select", "clamp_index", "NUMBA_DTYPES", "compile_kernel",
+    "define_conversion", "real_part", "imag_part", "complex_of", "select", "clamp_index",
+    "NUMBA_DTYPES", "compile_kernel",
 ]
 
 
@@ -162,16 +164,36 @@ def define(name, emit, arity=1, result=None):
                    intrinsic(lambda context, x, y: typed(x, y)))
 
 
-def define_conversion(name, emit, target):
+def define_conversion(name, emit, to, source=None):
     """emit(builder, value, dtype, new dtype) becomes the intrinsic `name`."""
+    target = NUMBA_DTYPES[DTYPE_NAMES[to]]
+
     @intrinsic
     def conversion(typingcontext, x):
         x = types.unliteral(x)
 
         def generate(context, builder, sig, args):
-            return emit(builder, args[0], as_dtype(x), as_dtype(target))
+            return emit(builder, args[0], source or as_dtype(x), to)
         return signature(target, x), generate
     names[name] = conversion
+
+
+@intrinsic
+def real_part(typingcontext, x):
+    return signature(x.underlying_float, x), lambda c, builder, sig, args: builder.extract_value(
+        args[0], 0)
+
+
+@intrinsic
+def imag_part(typingcontext, x):
+    return signature(x.underlying_float, x), lambda c, builder, sig, args: builder.extract_value(
+        args[0], 1)
+
+
+@intrinsic
+def complex_of(typingcontext, x, y):
+    whole = types.complex64 if x == types.float32 else types.complex128
+    return signature(whole, x, x), lambda c, builder, sig, args: llvm_ops.join(builder, args)
 
 
 @intrinsic
@@ -188,22 +210,28 @@ def clamp_index(typingcontext, x, low, high):
     return signature(types.int64, x, types.int64, types.int64), generate
 
 
-names.update(select=select, clamp_index=clamp_index)
+names.update(select=select, clamp_index=clamp_index, real_part=real_part, imag_part=imag_part,
+             complex_of=complex_of)
 
 NUMBA_DTYPES = dict(bool_=types.boolean, i8=types.int8, i16=types.int16, i32=types.int32,
                     i64=types.int64, u8=types.uint8, u16=types.uint16, u32=types.uint32,
-                    u64=types.uint64, f32=types.float32, f64=types.float64)
+                    u64=types.uint64, f32=types.float32, f64=types.float64,
+                    c64=types.complex64, c128=types.complex128,
+                    f16=types.uint16, bf16=types.uint16)         # Numba has their bits only
 
 for _name, _emit in emitters.items():
     _arity, _result = OPS[_name]
-    if _arity <= 2:
+    if _arity <= 2 and _name not in ("real", "imag", "complex"):
         define({"div": "divide_int"}.get(_name, FUNCTION_NAMES.get(_name, _name)), _emit, _arity,
                types.boolean if _result is BOOL else None)
 
-for _name, _type in NUMBA_DTYPES.items():
-    define_conversion(f"to_{_name.rstrip('_')}", llvm_ops.convert, _type)
+for _dtype, _name in DTYPE_NAMES.items():
+    define_conversion(f"to_{_name.rstrip('_')}", llvm_ops.convert, _dtype)
     define_conversion(f"bits_{_name.rstrip('_')}",
-                      lambda builder, x, _, target: llvm_ops.bitcast(builder, x, target), _type)
+                      lambda builder, x, _, target: llvm_ops.bitcast(builder, x, target), _dtype)
+
+for _dtype in NARROW:
+    define_conversion(f"widen_{DTYPE_NAMES[_dtype]}", llvm_ops.convert, SINGLE, _dtype)
 
 for _name in (*NUMBA_DTYPES, "inf", "nan"):
     names[_name] = getattr(runtime, _name)

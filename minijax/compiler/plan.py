@@ -424,7 +424,7 @@ class PartText:
     def text(self):
         for number, b in enumerate(self.part.buffers):
             self.numbers[b] = number
-            self.lines.append(f"{b.dtype.str} {b.size} {self.home(b)}")
+            self.lines.append(f"{b.dtype.name} {b.size} {self.home(b)}")
         for axis, b in self.part.turns.items():
             self.lines.append(f"turn {self.number(axis)} {self.number(b)}")
         self.lines.append(str(self.part.pieces is not None))
@@ -473,9 +473,9 @@ class PartText:
 
     def node(self, node):
         if isinstance(node, Op):
-            return f"{node.name} {node.dtype.str} {[self.numbers[a] for a in node.args]}"
+            return f"{node.name} {node.dtype.name} {[self.numbers[a] for a in node.args]}"
         if isinstance(node, Const):
-            return f"const {node.dtype.str} {node.value.tobytes().hex()}"
+            return f"const {node.dtype.name} {node.value.tobytes().hex()}"
         if isinstance(node, Load):
             return (f"load {self.number(node.buffer)} {self.index(node.index)} "
                     f"{self.guard(node.guard)}")
@@ -483,7 +483,7 @@ class PartText:
             return (f"store {self.number(node.buffer)} {self.index(node.index)} "
                     f"{self.numbers[node.value]} {node.combine}")
         if isinstance(node, AxisValue):
-            return f"index {node.dtype.str} {self.index(node.index)}"
+            return f"index {node.dtype.name} {self.index(node.index)}"
         if isinstance(node, InBounds):
             return f"within {self.guard(node.guard)}"
         return f"reduced {self.numbers[node.value]}"

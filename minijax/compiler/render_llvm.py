@@ -137,7 +137,7 @@ class StepWriter:
     def load(self, node):
         condition, index = self.condition(node.guard), self.index(node.index)
         if condition is False:
-            return typed_constant(0, node.dtype)
+            return typed_constant(node.dtype.type(0), node.dtype)
         if condition is True:
             return self.element(node.buffer, index)
         return load_where(self.builder, node.dtype, condition, self.memory[node.buffer],

@@ -25,16 +25,16 @@ from minijax.compiler.dead_steps import has_calls
 from minijax.compiler.runtime import DTYPE_NAMES
 from minijax.jaxpr import Names, Var, eqn_lines, jaxprs_in_params, open_jaxpr
 from minijax.loop_ir import (
-    Axis, AxisValue, Branch, Buffer, Call, Const, Dynamic, InBounds, Load, Loop, Nest, Op, Product,
-    Reduce, Remainder, Store, While, all_nodes, axes_in, buffer_of, buffers_read, buffers_written,
-    identity, index_maps_of, nodes_read, programs_in,
+    Axis, AxisValue, Branch, Buffer, COMPLEX, Call, Const, Dynamic, InBounds, Load, Loop, NARROW,
+    Nest, Op, Product, Reduce, Remainder, Store, While, all_nodes, axes_in, buffer_of, buffers_read,
+    buffers_written, identity, index_maps_of, nodes_read, parts_of, programs_in,
 )
 from minijax.lower_products import matrices, others_in
 
 __all__ = [
-    "index_text", "term_text", "INFIX", "COMPARISONS", "FUNCTION_NAMES", "op_text", "wrapped",
-    "convert_text", "literal", "RESERVED", "Namer", "KernelLines", "NodeWriter", "NestWriter",
-    "KernelWriter", "nothing", "count_uses", "comment_text", "MAX_LOCAL", "memory_of",
+    "index_text", "term_text", "INFIX", "COMPARISONS", "FUNCTION_NAMES", "op_text", "combined_text",
+    "wrapped", "convert_text", "literal", "RESERVED", "Namer", "KernelLines", "NodeWriter",
+    "NestWriter", "KernelWriter", "nothing", "count_uses", "comment_text", "MAX_LOCAL", "memory_of",
     "local_buffers", "free_axes", "MAX_KERNEL_NODES", "Rendered", "render", "names_in",
     "all_programs", "variables_read", "MainWriter", "ModuleWriter", "groups", "count_nodes",
 ]
@@ -70,7 +70,8 @@ COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 # Names of operations that Python or `runtime` calls otherwise.
 FUNCTION_NAMES = {"abs": "absolute", "max": "maximum", "min": "minimum", "pow": "power",
-                  "rem": "remainder"}
+                  "rem": "remainder", "real": "real_part", "imag": "imag_part",
+                  "complex": "complex_of"}
 
 
 def op_text(node, args):
@@ -78,7 +79,7 @@ def op_text(node, args):
     name, dtype = node.name, node.dtype
     is_float = dtype.kind == "f"
     if name == "convert":
-        return convert_text(args[0], dtype)
+        return convert_text(args[0], dtype, node.args[0].dtype)
     if name == "bitcast":
         return f"bits_{DTYPE_NAMES[dtype].rstrip('_')}({args[0]})"
     if name == "div" and not is_float:
@@ -92,6 +93,12 @@ def op_text(node, args):
     if name in INFIX:
         return wrapped(f"{args[0]} {INFIX[name]} {args[1]}", dtype)
     return f"{FUNCTION_NAMES.get(name, name)}({', '.join(args)})"
+def combined_text(name, dtype, old, new):
+    """What a store leaves that combines a value with the element that is there."""
+    if dtype in NARROW:
+        old, new = (convert_text(x, np.dtype(np.float32), dtype) for x in (old, new))
+        return convert_text(op_text(Op(name, (), np.float32), [old, new]), dtype)
+    return op_text(Op(name, (), dtype), [old, new])
 
 
 def wrapped(text, dtype):
@@ -101,8 +108,11 @@ def wrapped(text, dtype):
     return text
 
 
-def convert_text(text, dtype):
-    if dtype.kind == "f":
+def convert_text(text, dtype, source=None):
+    if source in NARROW:
+        text = f"widen_{DTYPE_NAMES[source]}({text})"
+        return text if dtype == np.float32 else convert_text(text, dtype)
+    if dtype.kind == "f" and dtype not in NARROW:
         return f"{DTYPE_NAMES[dtype]}({text})"
     return f"to_{DTYPE_NAMES[dtype].rstrip('_')}({text})"
 
@@ -112,6 +122,10 @@ def literal(const):
     value, dtype = const.value, const.dtype
     if dtype == bool:
         return str(bool(value))
+    if dtype in NARROW:
+        return convert_text(literal(Const(value, np.float32)), dtype)
+    if dtype in COMPLEX:
+        return f"complex_of({', '.join(literal(part) for part in parts_of(const))})"
     if dtype.kind != "f":
         return f"{DTYPE_NAMES[dtype]}({int(value)})"
     short = str(value)
@@ -254,7 +268,7 @@ class NodeWriter(KernelLines):
         place = f"{self.memory(node.buffer)}[{self.index(node.index)}]"
         value = self.text[node.value]
         if node.combine not in (None, "replace"):
-            value = op_text(Op(node.combine, (), node.value.dtype), [place, value])
+            value = combined_text(node.combine, node.value.dtype, place, value)
         self.write(f"{place} = {value}")
 
 

@@ -10,21 +10,24 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from minijax import dtypes
 from minijax.compiler import vector_math
 
 __all__ = [
     "inf", "nan", "bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64",
-    "empty", "DTYPE_NAMES", "as_buffer", "as_buffers", "kernel", "load_if", "lanes", "local",
-    "turns", "product", "matrix", "fold", "fold_add", "fold_mul", "fold_max", "fold_min",
-    "fold_and", "fold_or", "fold_xor", "to_integer", "to_i8", "to_i16", "to_i32", "to_i64", "to_u8",
-    "to_u16", "to_u32", "to_u64", "to_bool", "clamp_index", "INTEGER_OF", "bitcast", "bits_i8",
+    "f16", "bf16", "c64", "c128", "empty", "DTYPE_NAMES", "as_buffer", "as_buffers", "kernel",
+    "load_if", "lanes", "local", "turns", "product", "matrix", "fold", "fold_add", "fold_mul",
+    "fold_max", "fold_min", "fold_and", "fold_or", "fold_xor", "to_integer", "to_i8", "to_i16",
+    "to_i32", "to_i64", "to_u8", "to_u16", "to_u32", "to_u64", "to_bool", "to_narrow", "to_f16",
+    "to_bf16", "widen_f16", "widen_bf16", "clamp_index", "INTEGER_OF", "bitcast", "bits_i8",
     "bits_i16", "bits_i32", "bits_i64", "bits_u8", "bits_u16", "bits_u32", "bits_u64", "bits_f32",
-    "bits_f64", "bits_bool", "select", "maximum", "minimum", "absolute", "is_finite", "is_nan",
-    "nextafter", "sign", "divide_int", "remainder", "width", "unsigned", "shift_left",
-    "shift_right_logical", "shift_right_arithmetic", "popcount", "clz", "of_float", "floor", "ceil",
-    "trunc", "round_even", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "log2", "sin",
-    "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh",
-    "atanh", "power", "erf", "erfc", "erf_inv", "rsqrt", "round_away", "lgamma", "logistic",
+    "bits_f64", "bits_bool", "bits_f16", "bits_bf16", "select", "real_part", "imag_part",
+    "complex_of", "maximum", "minimum", "absolute", "is_finite", "is_nan", "nextafter", "sign",
+    "divide_int", "remainder", "width", "unsigned", "shift_left", "shift_right_logical",
+    "shift_right_arithmetic", "popcount", "clz", "of_float", "floor", "ceil", "trunc", "round_even",
+    "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "log2", "sin", "cos", "tan", "asin",
+    "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "power", "erf",
+    "erfc", "erf_inv", "rsqrt", "round_away", "lgamma", "logistic",
 ]
 
 
@@ -35,11 +38,13 @@ bool_ = np.bool_
 i8, i16, i32, i64 = np.int8, np.int16, np.int32, np.int64
 u8, u16, u32, u64 = np.uint8, np.uint16, np.uint32, np.uint64
 f32, f64 = np.float32, np.float64
+f16, bf16 = np.float16, dtypes.bfloat16
+c64, c128 = np.complex64, np.complex128
 empty = np.empty
 
 DTYPE_NAMES = {np.dtype(t): name for name, t in dict(
     bool_=bool_, i8=i8, i16=i16, i32=i32, i64=i64, u8=u8, u16=u16, u32=u32, u64=u64, f32=f32,
-    f64=f64).items()}
+    f64=f64, f16=f16, bf16=bf16, c64=c64, c128=c128).items()}
 
 
 def as_buffer(x):
@@ -133,6 +138,14 @@ def to_bool(x):
     return x != 0
 
 
+def to_narrow(dtype):
+    return lambda x: np.asarray(x).astype(dtype)[()]
+
+
+to_f16, to_bf16 = to_narrow(f16), to_narrow(bf16)
+widen_f16 = widen_bf16 = f32
+
+
 def clamp_index(x, low, high):
     """An index as int64, moved into low … high."""
     return i64(min(max(int(x), low), high))
@@ -147,13 +160,23 @@ def bitcast(to):
 
 bits_i8, bits_i16, bits_i32, bits_i64 = map(bitcast, (i8, i16, i32, i64))
 bits_u8, bits_u16, bits_u32, bits_u64 = map(bitcast, (u8, u16, u32, u64))
-bits_f32, bits_f64, bits_bool = map(bitcast, (f32, f64, bool_))
+bits_f32, bits_f64, bits_bool, bits_f16, bits_bf16 = map(bitcast, (f32, f64, bool_, f16, bf16))
 
 
 # --- Choices and integers -------------------------------------------------------------------------
 
 def select(condition, if_true, if_false):
     return if_true if condition else if_false
+
+
+real_part, imag_part = np.real, np.imag
+
+
+def complex_of(x, y):
+    """x + iy; not computed, for i ∞ is no number."""
+    out = np.empty((), np.result_type(x, np.complex64))
+    out.real, out.imag = x, y
+    return out[()]
 
 
 maximum, minimum, absolute, is_finite, is_nan = (np.maximum, np.minimum, np.absolute, np.isfinite,

@@ -166,6 +166,8 @@ def divided_by_power_of_two(eqn, facts):
     if abs(mantissa) != 0.5 or abs(exponent) > 64:
         return None
     inverse = Literal(value.dtype.type(1) / value, y.aval.update(shape=()))
+    if not np.isfinite(inverse.val):
+        return None
     return eqn.replace(primitive=primitives["mul"], invars=[x, inverse])
 
 

@@ -25,7 +25,7 @@ from minijax.jaxpr import (
     ClosedJaxpr, Jaxpr, Var, convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr, inner_effects,
     open_jaxpr,
 )
-from minijax.loop_ir import lower_elementwise
+from minijax.loop_ir import lower_moving
 from minijax.primitives.barrier import optimization_barrier_p
 from minijax.rules import (
     UndefinedPrimal, Zero, defjet_linear, defvectorized, is_undefined_primal, is_zero,
@@ -53,7 +53,7 @@ name_p.def_jvp(name_jvp)
 name_p.def_impossible("transpose", "it stands on primal values only")
 defjet_linear(name_p)
 defvectorized(name_p)
-lower_elementwise(name_p, lambda x, *, name: x)
+lower_moving(name_p, lambda x, *, name: x)
 
 
 # --- What a policy may answer ---------------------------------------------------------------------

@@ -80,7 +80,7 @@ class JaxprTrace(Trace):
         """Append one equation; tracers of its results."""
         source = user_source()
         outvars = [Var(a) for a in (avals if primitive.multiple_results else [avals])]
-        effects = primitive.effects_of(params)
+        effects = primitive.effects_at([a.aval for a in atoms], params)
         self.effects |= effects
         self.eqns.append(JaxprEqn(atoms, outvars, primitive, params, effects, source))
         outs = [JaxprTracer(self, v, source) for v in outvars]

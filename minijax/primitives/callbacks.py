@@ -6,6 +6,7 @@ If the call matters by what it does and not by what it returns, the equation has
 stays.
 """
 
+import logging
 import sys
 
 import numpy as np
@@ -14,6 +15,7 @@ from minijax import dtypes
 from minijax.array import Array, as_array
 from minijax.avals import ShapedArray
 from minijax.core import Primitive, eval_trace, set_current_trace
+from minijax.errors import JaxRuntimeError
 from minijax.rules import batch_axis_first, broadcast, not_mapped
 from minijax.tree_util import tree_leaves, tree_unflatten
 
@@ -177,25 +179,29 @@ lower_python_call(debug_callback_p)
 debug_print_p = Primitive("debug_print", multiple_results=True, higher_order=True)
 debug_print_p.effects_of = lambda params: frozenset(
     [ordered_debug_effect if params["ordered"] else debug_effect])
-debug_print_p.usual_params = {"partitioned": False, "static_args": (), "mapped": (),
+debug_print_p.usual_params = {"partitioned": False, "static_args": (), "mapped": (), "logged": False,
                               "np_printoptions": tuple(np.get_printoptions().items())}
 debug_print_p.def_impossible("transpose", "it has no results, so nothing comes back through it")
 debug_print_p.def_impossible("partial_eval", NO_PARTS)
 
 
 @debug_print_p.def_impl
-def _debug_print_impl(*args, fmt, in_tree, static_args, np_printoptions, mapped, **how):
-    callback = FlatCallback(print_callback(fmt, np_printoptions), in_tree, static_args)
+def _debug_print_impl(*args, fmt, in_tree, static_args, np_printoptions, mapped, logged, **how):
+    callback = FlatCallback(print_callback(fmt, np_printoptions, logged), in_tree, static_args)
     for flags in mapped:
         callback = EachElement(callback, flags)
     callback(*args)
     return []
 
 
-def print_callback(fmt, np_printoptions):
+def print_callback(fmt, np_printoptions, logged):
     def print_formatted(*args, **kwargs):
         with np.printoptions(**dict(np_printoptions)):
-            sys.stdout.write(fmt.format(*args, **kwargs) + "\n")
+            text = fmt.format(*args, **kwargs)
+        if logged:
+            logging.getLogger("minijax").info(text)
+        else:
+            sys.stdout.write(text + "\n")
     return print_formatted
 
 
@@ -236,11 +242,11 @@ def _pure_callback_impl(*args, callback, result_avals, sharding, vmap_method):
 
 
 def returned_arrays(callback, args, result_avals):
-    """What a callback returns, as Arrays of the types that were promised; else a RuntimeError."""
+    """What a callback returns, as Arrays of the types that were promised; else a JaxRuntimeError."""
     outs = callback(*args)
     if len(outs) != len(result_avals):
-        raise RuntimeError(f"the callback {callback.__name__} returned {len(outs)} arrays, but "
-                           f"result_shape_dtypes has {len(result_avals)}")
+        raise JaxRuntimeError(f"the callback {callback.__name__} returned {len(outs)} arrays, but "
+                              f"result_shape_dtypes has {len(result_avals)}")
     pairs = enumerate(zip(outs, result_avals))
     return [fitting(callback, i, out, aval) for i, (out, aval) in pairs]
 
@@ -250,8 +256,8 @@ def fitting(callback, i, out, aval):
     dtype = dtypes.canonicalize_dtype(found.dtype)
     if (found.shape, dtype) != (aval.shape, aval.dtype):
         got = ShapedArray(found.shape, dtype).str_short(short_dtypes=False)
-        raise RuntimeError(f"result {i} of the callback {callback.__name__} is {got}, but "
-                           f"result_shape_dtypes says {aval.str_short(short_dtypes=False)}")
+        raise JaxRuntimeError(f"result {i} of the callback {callback.__name__} is {got}, but "
+                              f"result_shape_dtypes says {aval.str_short(short_dtypes=False)}")
     return as_array(found.astype(dtype))     # a copy: the caller may go on writing into it
 
 

@@ -5,12 +5,14 @@ Running sums, products and extremes along one axis, from the front or (reverse) 
 """
 
 import operator
+from functools import partial
 
 import numpy as np
 
+from minijax import complex_pairs, loop_ir
 from minijax.avals import typeof
 from minijax.core import Primitive
-from minijax.loop_ir import lower_call
+from minijax.loop_ir import const_like, in_pairs, op
 from minijax.lower_loops import lower_cumulative
 from minijax.primitives.elementwise import (
     FLOAT, NUMERIC, add, eq, exp, full_like, is_finite, max as maximum, min as minimum, mul, select,
@@ -24,10 +26,10 @@ from minijax.rules import (
 )
 
 __all__ = [
-    "def_cumulative_aval", "accumulate", "scan_pairs", "interleave", "def_jvp_by_scan",
-    "primal_and_tangent", "cumsum_p", "cumsum", "cumprod_p", "cumprod", "product_rule", "choice_by",
-    "cummax_p", "cummax", "cummin_p", "cummin", "cumlogsumexp_p", "cumlogsumexp",
-    "recurrence_terms", "exp_of_difference", "compose_recurrences",
+    "def_cumulative_aval", "accumulate", "of_numbers", "scan_pairs", "interleave",
+    "def_jvp_by_scan", "primal_and_tangent", "cumsum_p", "cumsum", "cumprod_p", "cumprod",
+    "product_rule", "choice_by", "cummax_p", "cummax", "cummin_p", "cummin", "cumlogsumexp_p",
+    "cumlogsumexp", "recurrence_terms", "exp_of_difference", "compose_recurrences", "log_of_sum",
 ]
 
 
@@ -52,6 +54,13 @@ def accumulate(ufunc):
         out = ufunc.accumulate(x_in_order, axis=axis, dtype=dtype).astype(x.dtype, copy=False)
         return np.ascontiguousarray(np.flip(out, axis)) if reverse else out
     return function
+
+
+def of_numbers(name, of_pairs):
+    """combine(total, element) for running sums and the like: one of OPS, or a function of pairs."""
+    def combine(x, y):
+        return in_pairs(of_pairs, x, y) if x.dtype.kind == "c" else op(name, x, y)
+    return combine
 
 
 # --- Their derivatives ----------------------------------------------------------------------------
@@ -113,7 +122,7 @@ def_checked_impl(cumsum_p, accumulate(np.add))
 def_cumulative_aval(cumsum_p, NUMERIC)
 deflinear(cumsum_p, lambda ct, x, *, axis, reverse: cumsum(ct, axis, not reverse))
 def_batch_along(cumsum_p, "axis")
-lower_cumulative(cumsum_p, "add")
+lower_cumulative(cumsum_p, lambda dtype: 0, of_numbers("add", complex_pairs.add))
 
 
 cumprod_p = Primitive("cumprod")
@@ -131,7 +140,7 @@ def_cumulative_aval(cumprod_p, NUMERIC)
 def_jvp_by_scan(cumprod_p, primal_and_tangent, product_rule)
 def_not_linear(cumprod_p)
 def_batch_along(cumprod_p, "axis")
-lower_cumulative(cumprod_p, "mul")
+lower_cumulative(cumprod_p, lambda dtype: 1, of_numbers("mul", complex_pairs.multiply))
 
 
 # --- Running extremes -----------------------------------------------------------------------------
@@ -157,7 +166,7 @@ def_cumulative_aval(cummax_p, NUMERIC)
 def_jvp_by_scan(cummax_p, primal_and_tangent, choice_by(maximum))
 def_not_linear(cummax_p)
 def_batch_along(cummax_p, "axis")
-lower_cumulative(cummax_p, "max")
+lower_cumulative(cummax_p, loop_ir.lowest, partial(op, "max"))
 
 
 cummin_p = Primitive("cummin")
@@ -171,7 +180,7 @@ def_cumulative_aval(cummin_p, NUMERIC)
 def_jvp_by_scan(cummin_p, primal_and_tangent, choice_by(minimum))
 def_not_linear(cummin_p)
 def_batch_along(cummin_p, "axis")
-lower_cumulative(cummin_p, "min")
+lower_cumulative(cummin_p, loop_ir.highest, partial(op, "min"))
 
 
 # --- Logarithms of sums of exponentials -----------------------------------------------------------
@@ -205,4 +214,10 @@ def_cumulative_aval(cumlogsumexp_p, FLOAT)
 def_jvp_by_scan(cumlogsumexp_p, recurrence_terms, compose_recurrences)
 def_not_linear(cumlogsumexp_p)
 def_batch_along(cumlogsumexp_p, "axis")
-lower_call(cumlogsumexp_p)
+lower_cumulative(cumlogsumexp_p, lambda dtype: -np.inf, lambda x, y: log_of_sum(x, y))
+
+def log_of_sum(x, y):
+    """log(eˣ + eʸ) = max + log(1 + e^-|x - y|), where ∞ - ∞ counts as 0"""
+    difference = op("select", op("eq", x, y), const_like(x, 0), op("sub", x, y))
+    falling = op("exp", op("neg", op("abs", difference)))
+    return op("add", op("max", x, y), op("log1p", falling))

@@ -7,15 +7,17 @@ abstract_eval, jvp, transpose, batch. Operands have one dtype and one shape, or 
 
 import enum
 import functools
+from functools import partial
 
 import numpy as np
 
-from minijax import dtypes, loop_ir
+from minijax import complex_pairs, dtypes, loop_ir
 from minijax.array import Array, as_array
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive, Tracer
 from minijax.loop_ir import (
-    Op, const_like, elementwise_step, library_step, lower_call, lower_elementwise, op,
+    Axis, AxisValue, Load, NARROW, Op, Store, axis_index, body_of, const_like, elementwise_step,
+    library_step, lower_call, lower_elementwise, lower_moving, op, row_major, wide,
 )
 from minijax.primitives.special import scipy_special
 from minijax.rules import (
@@ -32,30 +34,31 @@ __all__ = [
     "divide_integers", "quotient_term", "rem_p", "rem", "remainder", "max_p", "max", "min_p", "min",
     "share_of_choice", "abs_p", "abs", "abs_tangent", "real_dtype", "sign_p", "sign", "square_p",
     "square", "integer_pow_p", "integer_pow", "reciprocal", "power_by_squaring", "integer_pow_aval",
-    "scalar_power", "integer_pow_tangent", "to_bool", "eq_p", "eq", "ne_p", "ne", "lt_p", "lt",
-    "le_p", "le", "gt_p", "gt", "ge_p", "ge", "is_finite_p", "is_finite", "select_n_p", "select_n",
-    "select", "select_case", "select_n_aval", "select_n_jvp", "select_n_transpose", "chosen",
-    "select_scalar", "clamp_p", "clamp", "clamp_aval", "where_or_zero", "unsigned", "not_p",
-    "bitwise_not", "and_p", "bitwise_and", "or_p", "bitwise_or", "xor_p", "bitwise_xor",
-    "shift_left_p", "shift_left", "shift_right_arithmetic_p", "shift_right_arithmetic",
-    "arithmetic_shift", "shift_right_logical_p", "shift_right_logical", "logical_shift",
-    "population_count_p", "population_count", "count_ones", "clz_p", "clz", "count_leading_zeros",
-    "exp_p", "exp", "exp2_p", "exp2", "expm1_p", "expm1", "log_p", "log", "log1p_p", "log1p",
-    "logistic_p", "logistic", "pow_p", "pow", "pow_aval", "pow_base_tangent",
-    "elementwise_shape_of", "sqrt_p", "sqrt", "rsqrt_p", "rsqrt", "cbrt_p", "cbrt", "sin_p", "sin",
-    "cos_p", "cos", "tan_p", "tan", "asin_p", "asin", "acos_p", "acos", "atan_p", "atan", "atan2_p",
-    "atan2", "sinh_p", "sinh", "cosh_p", "cosh", "tanh_p", "tanh", "asinh_p", "asinh", "acosh_p",
-    "acosh", "atanh_p", "atanh", "erf_p", "erf", "erfc_p", "erfc", "erf_inv_p", "erf_inv",
-    "inverse_of_erf", "lgamma_p", "lgamma", "log_abs_gamma", "digamma_p", "digamma",
-    "digamma_or_nan", "polygamma_p", "polygamma", "no_derivative_by_order", "floor_p", "floor",
-    "ceil_p", "ceil", "RoundingMethod", "round_p", "round", "round_to_nearest", "ROUNDINGS",
-    "nextafter_p", "nextafter", "reduce_precision_p", "reduce_precision", "round_to_precision",
-    "reduce_precision_aval", "complex_dtype", "real_p", "real", "imag_p", "imag", "complex_p",
-    "complex", "from_parts", "conj_p", "conj", "conjugate", "convert_element_type_p",
-    "convert_element_type", "convert", "float_to_integer", "integer_bounds", "convert_aval",
-    "convert_jvp", "convert_transpose", "bitcast_convert_type_p", "bitcast_convert_type",
-    "reinterpret", "bitcast_shape", "bitcast_aval", "bitcast_batch", "bitcast_lowering", "copy_p",
-    "copy",
+    "scalar_power", "pair_power", "by_squaring", "integer_pow_tangent", "to_bool", "eq_p", "eq",
+    "ne_p", "ne", "lt_p", "lt", "le_p", "le", "gt_p", "gt", "ge_p", "ge", "is_finite_p",
+    "is_finite", "select_n_p", "select_n", "select", "select_case", "select_n_aval", "select_n_jvp",
+    "select_n_transpose", "chosen", "select_scalar", "clamp_p", "clamp", "clamp_aval",
+    "where_or_zero", "unsigned", "not_p", "bitwise_not", "and_p", "bitwise_and", "or_p",
+    "bitwise_or", "xor_p", "bitwise_xor", "shift_left_p", "shift_left", "shift_right_arithmetic_p",
+    "shift_right_arithmetic", "arithmetic_shift", "shift_right_logical_p", "shift_right_logical",
+    "logical_shift", "population_count_p", "population_count", "count_ones", "clz_p", "clz",
+    "count_leading_zeros", "exp_p", "exp", "exp2_p", "exp2", "expm1_p", "expm1", "log_p", "log",
+    "log1p_p", "log1p", "logistic_p", "logistic", "pow_p", "pow", "pow_aval", "pow_base_tangent",
+    "elementwise_shape_of", "pair_like", "sqrt_p", "sqrt", "rsqrt_p", "rsqrt", "cbrt_p", "cbrt",
+    "sin_p", "sin", "cos_p", "cos", "tan_p", "tan", "asin_p", "asin", "acos_p", "acos", "atan_p",
+    "atan", "atan2_p", "atan2", "sinh_p", "sinh", "cosh_p", "cosh", "tanh_p", "tanh", "asinh_p",
+    "asinh", "acosh_p", "acosh", "atanh_p", "atanh", "erf_p", "erf", "erfc_p", "erfc", "erf_inv_p",
+    "erf_inv", "inverse_of_erf", "lgamma_p", "lgamma", "log_abs_gamma", "digamma_p", "digamma",
+    "digamma_or_nan", "digamma_series", "DIGAMMA_TERMS", "polygamma_p", "polygamma",
+    "no_derivative_by_order", "floor_p", "floor", "ceil_p", "ceil", "RoundingMethod", "round_p",
+    "round", "round_to_nearest", "ROUNDINGS", "nextafter_p", "nextafter", "next_narrow",
+    "reduce_precision_p", "reduce_precision", "round_to_precision", "reduce_precision_aval",
+    "rounded_bits", "complex_dtype", "real_p", "real", "imag_p", "imag", "complex_p", "complex",
+    "from_parts", "conj_p", "conj", "conjugate", "convert_element_type_p", "convert_element_type",
+    "convert", "float_to_integer", "integer_bounds", "convert_aval", "convert_jvp",
+    "convert_transpose", "bitcast_convert_type_p", "bitcast_convert_type", "reinterpret",
+    "bitcast_shape", "bitcast_aval", "bitcast_batch", "bitcast_lowering", "take_bits_apart",
+    "put_bits_together", "bits_of", "copy_p", "copy",
 ]
 
 
@@ -106,7 +109,7 @@ def_elementwise_impl(neg_p, np.negative)
 def_elementwise_aval(neg_p, NUMERIC)
 deflinear(neg_p, lambda ct, x: neg(ct))
 defvectorized(neg_p)
-lower_elementwise(neg_p, "neg")
+lower_elementwise(neg_p, "neg", complex_pairs.negative)
 
 
 add_p = Primitive("add")
@@ -121,7 +124,7 @@ defjvp(add_p, lambda t, x, y: t, lambda t, x, y: t)
 def_transpose_per_operand(add_p, lambda ct, x, y: ct, lambda ct, x, y: ct)
 defjet_linear(add_p)
 defbroadcasting(add_p)
-lower_elementwise(add_p, "add")
+lower_elementwise(add_p, "add", complex_pairs.add)
 
 
 # Sums of tangents and cotangents are written with a primitive of their own, as in JAX: they always
@@ -138,7 +141,7 @@ defjvp(add_any_p, lambda t, x, y: t, lambda t, x, y: t)
 def_transpose_per_operand(add_any_p, lambda ct, x, y: ct, lambda ct, x, y: ct)
 defjet_linear(add_any_p)
 defbroadcasting(add_any_p)
-lower_elementwise(add_any_p, "add")
+lower_elementwise(add_any_p, "add", complex_pairs.add)
 
 
 sub_p = Primitive("sub")
@@ -153,7 +156,7 @@ defjvp(sub_p, lambda t, x, y: t, lambda t, x, y: neg(t))
 def_transpose_per_operand(sub_p, lambda ct, x, y: ct, lambda ct, x, y: neg(ct))
 defjet_linear(sub_p)
 defbroadcasting(sub_p)
-lower_elementwise(sub_p, "sub")
+lower_elementwise(sub_p, "sub", complex_pairs.subtract)
 
 
 mul_p = Primitive("mul")
@@ -166,7 +169,7 @@ def_elementwise_impl(mul_p, np.multiply)
 def_elementwise_aval(mul_p, NUMERIC)
 defbilinear(mul_p, lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct))
 defbroadcasting(mul_p)
-lower_elementwise(mul_p, "mul")
+lower_elementwise(mul_p, "mul", complex_pairs.multiply)
 
 
 div_p = Primitive("div")
@@ -194,7 +197,7 @@ def_transpose_per_operand(div_p, lambda ct, x, y: div(ct, y), None)
 # v = x / y is v y = x, so x_k = Σ v_j y_{k-j}, where only v_k is not known
 div_p.def_jet(lambda k, out, x, y: quotient_term(k, out, x, y))
 defbroadcasting(div_p)
-lower_elementwise(div_p, "div")
+lower_elementwise(div_p, "div", complex_pairs.divide)
 
 def quotient_term(k, out, x, y):
     known = sum_of_products(mul, y, out, k, out, first=1)
@@ -269,7 +272,7 @@ def_elementwise_aval(abs_p, (np.signedinteger, np.inexact), lambda dtype: real_d
 defjvp_with_result(abs_p, lambda t, out, x: abs_tangent(t, out, x))
 def_not_linear(abs_p)
 defvectorized(abs_p)
-lower_elementwise(abs_p, "abs")
+lower_elementwise(abs_p, "abs", complex_pairs.absolute)
 
 def abs_tangent(t, out, x):
     if not is_complex(x):
@@ -291,7 +294,7 @@ def_elementwise_impl(sign_p, lambda x: np.where(x == 0, x, np.sign(x)))
 def_elementwise_aval(sign_p, NUMERIC)
 def_no_derivative(sign_p)
 defvectorized(sign_p)
-lower_elementwise(sign_p, "sign")
+lower_elementwise(sign_p, "sign", complex_pairs.sign)
 
 
 square_p = Primitive("square")
@@ -305,7 +308,7 @@ def_elementwise_aval(square_p, NUMERIC)
 defjvp(square_p, lambda t, x: mul(t, mul(const(x, 2), x)))
 def_not_linear(square_p)
 defvectorized(square_p)
-lower_elementwise(square_p, lambda x: op("mul", x, x))
+lower_elementwise(square_p, lambda x: op("mul", x, x), complex_pairs.square)
 
 
 integer_pow_p = Primitive("integer_pow")
@@ -337,17 +340,24 @@ integer_pow_p.def_abstract_eval(integer_pow_aval)
 defjvp(integer_pow_p, lambda t, x, *, y: integer_pow_tangent(t, x, y))
 def_not_linear(integer_pow_p)
 defvectorized(integer_pow_p)
-lower_elementwise(integer_pow_p, lambda x, *, y: scalar_power(x, y))
+lower_elementwise(integer_pow_p, lambda x, *, y: scalar_power(x, y), lambda x, *, y: pair_power(x, y))
 
 def scalar_power(x, y):
+    return by_squaring(x, y, const_like(x, 1), partial(op, "mul"), partial(op, "div"))
+
+def pair_power(x, y):
+    one = const_like(x[0], 1), const_like(x[0], 0)
+    return by_squaring(x, y, one, complex_pairs.multiply, complex_pairs.divide)
+
+def by_squaring(x, y, one, multiply, divide):
     result, n = None, y if y >= 0 else -y
     while n:
         if n & 1:
-            result = x if result is None else op("mul", result, x)
+            result = x if result is None else multiply(result, x)
         n >>= 1
-        x = op("mul", x, x) if n else x
-    result = const_like(x, 1) if result is None else result
-    return op("div", const_like(x, 1), result) if y < 0 else result
+        x = multiply(x, x) if n else x
+    result = one if result is None else result
+    return divide(one, result) if y < 0 else result
 
 def integer_pow_tangent(t, x, y):
     # x^0 and x^1 are special, or 0^-1 would make a NaN at x = 0
@@ -372,7 +382,7 @@ def_elementwise_impl(eq_p, np.equal)
 def_elementwise_aval(eq_p, ANY, to_bool)
 def_no_derivative(eq_p)
 defbroadcasting(eq_p)
-lower_elementwise(eq_p, "eq")
+lower_elementwise(eq_p, "eq", complex_pairs.equal)
 
 
 ne_p = Primitive("ne")
@@ -385,7 +395,7 @@ def_elementwise_impl(ne_p, np.not_equal)
 def_elementwise_aval(ne_p, ANY, to_bool)
 def_no_derivative(ne_p)
 defbroadcasting(ne_p)
-lower_elementwise(ne_p, "ne")
+lower_elementwise(ne_p, "ne", complex_pairs.not_equal)
 
 
 lt_p = Primitive("lt")
@@ -519,7 +529,7 @@ select_n_p.def_jvp(select_n_jvp)
 select_n_p.def_transpose(select_n_transpose)
 defjet_linear(select_n_p)
 defbroadcasting(select_n_p, full=range(1, 1000))       # all cases; `which` may be a scalar
-lower_elementwise(select_n_p, lambda which, *cases: select_scalar(which, cases))
+lower_moving(select_n_p, lambda which, *cases: select_scalar(which, cases))
 
 def select_scalar(which, cases):
     if which.dtype == np.bool_:
@@ -715,7 +725,7 @@ def_elementwise_aval(exp_p, INEXACT)
 defjvp_with_result(exp_p, lambda t, out, x: mul(t, out))
 def_not_linear(exp_p)
 defvectorized(exp_p)
-lower_elementwise(exp_p, "exp")
+lower_elementwise(exp_p, "exp", complex_pairs.exponential)
 
 
 exp2_p = Primitive("exp2")
@@ -743,7 +753,7 @@ def_elementwise_aval(expm1_p, INEXACT)
 defjvp_with_result(expm1_p, lambda t, out, x: mul(t, add(out, const(x, 1))))
 def_not_linear(expm1_p)
 defvectorized(expm1_p)
-lower_elementwise(expm1_p, "expm1")
+lower_elementwise(expm1_p, "expm1", complex_pairs.exponential_minus_one)
 
 
 log_p = Primitive("log")
@@ -757,7 +767,7 @@ def_elementwise_aval(log_p, INEXACT)
 defjvp(log_p, lambda t, x: div(t, x))
 def_not_linear(log_p)
 defvectorized(log_p)
-lower_elementwise(log_p, "log")
+lower_elementwise(log_p, "log", complex_pairs.logarithm)
 
 
 log1p_p = Primitive("log1p")
@@ -771,7 +781,7 @@ def_elementwise_aval(log1p_p, INEXACT)
 defjvp(log1p_p, lambda t, x: div(t, add(x, const(x, 1))))
 def_not_linear(log1p_p)
 defvectorized(log1p_p)
-lower_elementwise(log1p_p, "log1p")
+lower_elementwise(log1p_p, "log1p", complex_pairs.logarithm_of_one_plus)
 
 
 logistic_p = Primitive("logistic")
@@ -786,7 +796,7 @@ defjvp_with_result(logistic_p,
                    lambda t, out, x: mul(t, mul(out, sub(const(out, 1), out))))
 def_not_linear(logistic_p)
 defvectorized(logistic_p)
-lower_elementwise(logistic_p, "logistic")
+lower_elementwise(logistic_p, "logistic", complex_pairs.logistic)
 
 
 # --- Powers and roots -----------------------------------------------------------------------------
@@ -824,7 +834,11 @@ defjvp_with_result(pow_p, lambda t, out, x, y: pow_base_tangent(t, x, y),
                    lambda t, out, x, y: mul(t, mul(log(nonzero(x)), out)))
 def_not_linear(pow_p)
 defbroadcasting(pow_p)
-lower_elementwise(pow_p, lambda x, y: op("pow", x, loop_ir.convert(y, x.dtype)))
+lower_elementwise(pow_p, lambda x, y: op("pow", x, loop_ir.convert(y, x.dtype)),
+                  lambda x, y: complex_pairs.power(x, pair_like(y, x)))
+
+def pair_like(y, x):
+    return y if isinstance(y, tuple) else (loop_ir.convert(y, x[0].dtype), const_like(x[0], 0))
 
 
 sqrt_p = Primitive("sqrt")
@@ -838,7 +852,7 @@ def_elementwise_aval(sqrt_p, INEXACT)
 defjvp_with_result(sqrt_p, lambda t, out, x: mul(t, div(const(x, 0.5), out)))
 def_not_linear(sqrt_p)
 defvectorized(sqrt_p)
-lower_elementwise(sqrt_p, "sqrt")
+lower_elementwise(sqrt_p, "sqrt", complex_pairs.square_root)
 
 
 rsqrt_p = Primitive("rsqrt")
@@ -852,7 +866,7 @@ def_elementwise_aval(rsqrt_p, INEXACT)
 defjvp_with_result(rsqrt_p, lambda t, out, x: mul(t, mul(const(x, -0.5), div(out, x))))
 def_not_linear(rsqrt_p)
 defvectorized(rsqrt_p)
-lower_elementwise(rsqrt_p, "rsqrt")
+lower_elementwise(rsqrt_p, "rsqrt", complex_pairs.one_over_square_root)
 
 
 cbrt_p = Primitive("cbrt")
@@ -882,7 +896,7 @@ def_elementwise_aval(sin_p, INEXACT)
 defjvp(sin_p, lambda t, x: mul(t, cos(x)))
 def_not_linear(sin_p)
 defvectorized(sin_p)
-lower_elementwise(sin_p, "sin")
+lower_elementwise(sin_p, "sin", complex_pairs.sine)
 
 
 cos_p = Primitive("cos")
@@ -896,7 +910,7 @@ def_elementwise_aval(cos_p, INEXACT)
 defjvp(cos_p, lambda t, x: neg(mul(t, sin(x))))
 def_not_linear(cos_p)
 defvectorized(cos_p)
-lower_elementwise(cos_p, "cos")
+lower_elementwise(cos_p, "cos", complex_pairs.cosine)
 
 
 tan_p = Primitive("tan")
@@ -910,7 +924,7 @@ def_elementwise_aval(tan_p, INEXACT)
 defjvp_with_result(tan_p, lambda t, out, x: mul(t, add(const(x, 1), square(out))))
 def_not_linear(tan_p)
 defvectorized(tan_p)
-lower_elementwise(tan_p, "tan")
+lower_elementwise(tan_p, "tan", complex_pairs.tangent)
 
 
 asin_p = Primitive("asin")
@@ -983,7 +997,7 @@ def_elementwise_aval(sinh_p, INEXACT)
 defjvp(sinh_p, lambda t, x: mul(t, cosh(x)))
 def_not_linear(sinh_p)
 defvectorized(sinh_p)
-lower_elementwise(sinh_p, "sinh")
+lower_elementwise(sinh_p, "sinh", complex_pairs.hyperbolic_sine)
 
 
 cosh_p = Primitive("cosh")
@@ -997,7 +1011,7 @@ def_elementwise_aval(cosh_p, INEXACT)
 defjvp(cosh_p, lambda t, x: mul(t, sinh(x)))
 def_not_linear(cosh_p)
 defvectorized(cosh_p)
-lower_elementwise(cosh_p, "cosh")
+lower_elementwise(cosh_p, "cosh", complex_pairs.hyperbolic_cosine)
 
 
 tanh_p = Primitive("tanh")
@@ -1013,7 +1027,7 @@ defjvp_with_result(tanh_p, lambda t, out, x: mul(t, mul(add(const(out, 1), out),
                                                         sub(const(out, 1), out))))
 def_not_linear(tanh_p)
 defvectorized(tanh_p)
-lower_elementwise(tanh_p, "tanh")
+lower_elementwise(tanh_p, "tanh", complex_pairs.hyperbolic_tangent)
 
 
 asinh_p = Primitive("asinh")
@@ -1138,7 +1152,38 @@ def_elementwise_aval(digamma_p, FLOAT)
 defjvp(digamma_p, lambda t, x: mul(t, polygamma(const(x, 1), x)))
 def_not_linear(digamma_p)
 defvectorized(digamma_p)
-lower_call(digamma_p)
+lower_elementwise(digamma_p, lambda x: digamma_series(x))
+
+def digamma_series(x):
+    """An asymptotic series from 10 on (DLMF 5.11.2); to there by recurrence, and by reflection.
+
+    Computed in float64: near the zeros of digamma the terms cancel.
+    """
+    z = loop_ir.convert(x, np.float64)
+    one, zero = const_like(z, 1), const_like(z, 0)
+    is_reflected = op("le", z, zero)
+    argument = op("select", is_reflected, op("sub", one, z), z)         # ψ(z) = ψ(1-z) - π cot πz
+    is_small = op("lt", argument, const_like(z, 10))
+    steps = zero
+    for k in range(10):
+        steps = op("add", steps, op("div", one, op("add", argument, const_like(z, k))))
+    steps = op("select", is_small, steps, zero)                         # ψ(z) = ψ(z+1) - 1/z
+    large = op("select", is_small, op("add", argument, const_like(z, 10)), argument)
+    inverse = op("div", one, large)
+    square, series = op("mul", inverse, inverse), zero
+    for term in DIGAMMA_TERMS[::-1]:
+        series = op("mul", square, op("add", series, const_like(z, term)))
+    series = op("add", series, op("mul", const_like(z, 0.5), inverse))
+    out = op("sub", op("sub", op("log", large), series), steps)
+    whole = op("floor", z)
+    angle = op("mul", const_like(z, np.pi), op("sub", z, whole))
+    reflection = op("div", const_like(z, np.pi), op("tan", angle))
+    out = op("select", is_reflected, op("sub", out, reflection), out)
+    at_pole = op("and", is_reflected, op("eq", z, whole))
+    return loop_ir.convert(op("select", at_pole, const_like(z, np.nan), out), x.dtype)
+
+# Bernoulli numbers B₂, B₄, …, each divided by its index.
+DIGAMMA_TERMS = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 
 
 polygamma_p = Primitive("polygamma")
@@ -1227,7 +1272,20 @@ def_elementwise_aval(nextafter_p, FLOAT)
 nextafter_p.def_impossible("jvp", "a step to the next number is not smooth; JAX has no rule either")
 def_not_linear(nextafter_p)
 defbroadcasting(nextafter_p)
-lower_elementwise(nextafter_p, "nextafter")
+lower_moving(nextafter_p, lambda x, y: next_narrow(x, y) if x.dtype in NARROW else op("nextafter", x, y))
+
+def next_narrow(x, y):
+    """The next float of 16 bits: its neighbours' bits are those of the next integers."""
+    value, target, bits = wide(x), wide(y), Op("bitcast", (x,), np.dtype(np.int16))
+    zero, is_up = const_like(value, 0), op("lt", value, target)
+    outwards = op("eq", is_up, op("gt", value, zero))
+    step = op("select", outwards, const_like(bits, 1), const_like(bits, -1))
+    smallest = op("select", is_up, const_like(bits, 1), const_like(bits, -2 ** 15 + 1))
+    moved = op("select", op("eq", value, zero), smallest, op("add", bits, step))
+    moved = Op("bitcast", (moved,), x.dtype)
+    is_nan = op("ne", value, value)
+    return op("select", op("eq", value, target), y, op("select", is_nan, x,
+              op("select", op("ne", target, target), y, moved)))
 
 
 reduce_precision_p = Primitive("reduce_precision")
@@ -1257,7 +1315,27 @@ reduce_precision_p.def_abstract_eval(reduce_precision_aval)
 # differentiated as the identity that it nearly is, tangents being rounded too
 deflinear(reduce_precision_p, lambda ct, x, **bits: reduce_precision_p.bind(ct, **bits))
 defvectorized(reduce_precision_p)
-lower_call(reduce_precision_p)
+lower_elementwise(reduce_precision_p, lambda x, **bits: rounded_bits(x, **bits))
+
+def rounded_bits(x, *, exponent_bits, mantissa_bits):
+    """As `round_to_precision`: rounds by adding to the bits that are cut off, half of their last."""
+    info = np.finfo(x.dtype)
+    integer = np.dtype(f"u{x.dtype.itemsize}")
+    bits = Op("bitcast", (x,), integer)
+    cut = info.nmant - mantissa_bits
+    if cut > 0:
+        last = op("and", op("shift_right_logical", bits, const_like(bits, cut)), const_like(bits, 1))
+        bits = op("add", bits, op("add", last, const_like(bits, 2 ** (cut - 1) - 1)))
+        bits = op("and", bits, const_like(bits, 2 ** (8 * integer.itemsize) - 2 ** cut))
+    rounded, bias = Op("bitcast", (bits,), x.dtype), 2 ** (exponent_bits - 1) - 1
+    size = op("abs", rounded)
+    sign = complex_pairs.with_sign_of
+    if exponent_bits < info.nexp:
+        infinite = op("ge", size, const_like(x, 2.0 ** (bias + 1)))
+        rounded = op("select", infinite, sign(const_like(x, np.inf), x), rounded)
+        rounded = op("select", op("lt", size, const_like(x, 2.0 ** (1 - bias))),
+                     sign(const_like(x, 0), x), rounded)
+    return op("select", op("is_finite", x), rounded, x)
 
 
 # --- Complex numbers ------------------------------------------------------------------------------
@@ -1276,7 +1354,7 @@ def_elementwise_impl(real_p, lambda x: x.real.copy())
 def_elementwise_aval(real_p, (np.complexfloating,), real_dtype)
 deflinear(real_p, lambda ct, x: complex(ct, const(ct, 0)))
 defvectorized(real_p)
-lower_call(real_p)
+lower_elementwise(real_p, None, lambda x: x[0])
 
 
 imag_p = Primitive("imag")
@@ -1290,7 +1368,7 @@ def_elementwise_aval(imag_p, (np.complexfloating,), real_dtype)
 # transposes are those of complex-linear maps, without conjugation: imag is Re(-i x)
 deflinear(imag_p, lambda ct, x: complex(const(ct, 0), neg(ct)))
 defvectorized(imag_p)
-lower_call(imag_p)
+lower_elementwise(imag_p, None, lambda x: x[1])
 
 
 complex_p = Primitive("complex")
@@ -1311,7 +1389,7 @@ defjvp(complex_p, lambda t, x, y: complex(t, zeros_like(t)),
 def_transpose_per_operand(complex_p, lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct)))
 defjet_linear(complex_p)
 defbroadcasting(complex_p)
-lower_call(complex_p)
+lower_elementwise(complex_p, lambda x, y: loop_ir.join(x, y))
 
 
 conj_p = Primitive("conj")
@@ -1327,7 +1405,8 @@ def_elementwise_impl(conj_p, conjugate)
 def_elementwise_aval(conj_p, (np.float32, np.float64, np.complexfloating), complex_dtype)
 deflinear(conj_p, lambda ct, x, *, input_dtype: conj(ct) if input_dtype.kind == "c" else real(ct))
 defvectorized(conj_p)
-lower_call(conj_p)
+lower_elementwise(conj_p, lambda x, *, input_dtype: loop_ir.convert(x, complex_dtype(x.dtype)),
+                  lambda x, *, input_dtype: complex_pairs.conjugate(x))
 
 
 # --- Conversions ----------------------------------------------------------------------------------
@@ -1388,7 +1467,8 @@ convert_element_type_p.def_transpose(convert_transpose)
 defjet_linear(convert_element_type_p)
 defvectorized(convert_element_type_p)
 lower_elementwise(convert_element_type_p,
-                  lambda x, *, new_dtype, weak_type: loop_ir.convert(x, new_dtype))
+                  lambda x, *, new_dtype, weak_type: loop_ir.convert(x, new_dtype),
+                  lambda x, *, new_dtype, weak_type: loop_ir.convert(loop_ir.join(*x), new_dtype))
 
 
 bitcast_convert_type_p = Primitive("bitcast_convert_type")
@@ -1436,10 +1516,42 @@ bitcast_convert_type_p.def_batch(bitcast_batch)
 
 @bitcast_convert_type_p.def_lowering
 def bitcast_lowering(ctx, x, *, new_dtype):
-    if not ctx.is_native() or np.dtype(bool) in (x.dtype, new_dtype) or \
-            x.dtype.itemsize != new_dtype.itemsize:
+    if not ctx.is_native():
         return library_step(ctx, x, new_dtype=new_dtype)
-    return elementwise_step(ctx, lambda x: Op("bitcast", (x,), new_dtype), x)
+    if x.dtype == new_dtype:
+        return elementwise_step(ctx, lambda x: x, x)
+    if x.dtype.itemsize == new_dtype.itemsize:
+        return elementwise_step(ctx, lambda x: Op("bitcast", (x,), new_dtype), x)
+    is_wider = x.dtype.itemsize > new_dtype.itemsize
+    return (take_bits_apart if is_wider else put_bits_together)(ctx, ctx.as_buffer(x), ctx.result())
+
+
+def take_bits_apart(ctx, x, out):
+    """Append loops that store the parts of each element, the lowest first."""
+    axes = Axis(x.size), Axis(x.dtype.itemsize // out.dtype.itemsize)
+    shift = AxisValue(axis_index(axes[1]) * (8 * out.dtype.itemsize), bits_of(x.dtype))
+    bits = Op("bitcast", (Load(x, axis_index(axes[0])),), shift.dtype)
+    part = loop_ir.convert(op("shift_right_logical", bits, shift), bits_of(out.dtype))
+    ctx.nest(axes, body_of([Store(out, row_major(axes), Op("bitcast", (part,), out.dtype))]))
+    return out
+
+
+def put_bits_together(ctx, x, out):
+    """Append a loop that makes each element of its parts, the lowest first."""
+    axis, count = Axis(out.size), out.dtype.itemsize // x.dtype.itemsize
+    whole = None
+    for k in range(count):
+        load = Load(x, axis_index(axis) * count + k)
+        part = loop_ir.convert(Op("bitcast", (load,), bits_of(x.dtype)), bits_of(out.dtype))
+        part = op("shift_left", part, const_like(part, 8 * k * x.dtype.itemsize))
+        whole = part if whole is None else op("or", whole, part)
+    ctx.nest([axis], body_of([Store(out, axis_index(axis), Op("bitcast", (whole,), out.dtype))]))
+    return out
+
+
+def bits_of(dtype):
+    """The dtype of unsigned integers of the same width."""
+    return np.dtype(f"u{dtype.itemsize}")
 
 
 copy_p = Primitive("copy")
@@ -1452,4 +1564,4 @@ copy_p.def_impl(lambda x: x)
 copy_p.def_abstract_eval(lambda x: x)
 deflinear(copy_p, lambda ct, x: copy(ct))
 defvectorized(copy_p)
-lower_elementwise(copy_p, lambda x: x)
+lower_moving(copy_p, lambda x: x)

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import complex_pairs, dtypes, loop_ir
 from minijax.array import Array
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive
 from minijax.loop_ir import (
-    Axis, Buffer, Const, Load, Store, ZERO, axis_index, body_of, dynamic_index, elementwise_step,
-    flat_index, guard_of, guarded, identity, library_step, lower_call, read, row_major, store_part,
-    view_step,
+    Axis, Buffer, COMPLEX, Const, Load, Store, ZERO, axis_index, body_of, dynamic_index,
+    elementwise_step, flat_index, guard_of, guarded, identity, in_pairs, library_step, op, read,
+    row_major, store_part, view_step, wide,
 )
 from minijax.primitives.elementwise import (
     add, convert_element_type, div, eq, lt, mul, neg, rem, select_n,
@@ -44,7 +44,7 @@ __all__ = [
     "batch_axes_first", "gather_p", "gather", "default_fill_value", "gather_impl", "window_axes",
     "gather_abstract_eval", "zero_fill", "gather_transpose", "gather_batch", "gather_lowering",
     "add_batch_axis", "bind_scatter", "scatter_impl", "update_sizes", "scatter_abstract_eval",
-    "scatter_batch", "def_scatter", "lower_scatter", "scattered_place", "unchanging",
+    "scatter_batch", "def_scatter", "lower_scatter", "scattered_place", "unchanging", "negated",
     "gather_as_scattered", "scatter_add_p", "scatter_add", "scatter_sub_p", "scatter_sub",
     "scatter_p", "scatter", "scatter_jvp", "scatter_tangent_of_winners", "update_numbers",
     "batch_layout", "scatter_transpose_operand", "scatter_transpose_updates", "check_unique",
@@ -462,17 +462,21 @@ def def_scatter(primitive, combine):
     primitive.def_batch(partial(scatter_batch, primitive))
 
 
-def lower_scatter(primitive, combine):
-    """A copy of the operand, then a loop over the updates; those outside change nothing."""
+def lower_scatter(primitive, combine, change=lambda value: value):
+    """A copy of the operand, then a loop over the updates; those outside change nothing.
+
+    A `combine` of IDENTITIES takes change(update).
+    """
     def lowering(ctx, x, indices, updates, *, dimension_numbers, mode, **params):
         if (not ctx.is_native() or not isinstance(x, Buffer) or not isinstance(indices, Buffer)
-                or not x.size or x.dtype == bool):
+                or not x.size or x.dtype == bool or x.dtype in COMPLEX and combine not in
+                ("add", "replace")):
             return library_step(ctx, x, indices, updates, dimension_numbers=dimension_numbers,
                                 mode=mode, **params)
         out = elementwise_step(ctx, lambda x: x, x)
         axes = [Axis(n) for n in ctx.avals_in[2].shape]
         place, guard = scattered_place(x, indices, axes, dimension_numbers)
-        value = read(updates, row_major(axes))
+        value = change(read(updates, row_major(axes)))
         if mode is not GatherScatterMode.CLIP:
             value = guarded(value, guard_of(guard), unchanging(combine, out, place))
         ctx.nest(axes, body_of([Store(out, place, value, combine)]))
@@ -502,9 +506,16 @@ def unchanging(combine, out, place):
     """The update that leaves an element as it is."""
     if combine == "replace":
         return Load(out, place)
-    if combine == "add" and out.dtype.kind == "f":
-        return Const(-0.0, out.dtype)           # 0 would turn -0 into 0
+    if combine == "add" and dtypes.issubdtype(out.dtype, np.inexact):
+        return negated(identity(combine, out.dtype))         # adding 0 would turn -0 into 0
     return identity(combine, out.dtype)
+
+
+def negated(value):
+    """-value, of any dtype."""
+    if value.dtype in COMPLEX:
+        return in_pairs(complex_pairs.negative, value)
+    return loop_ir.convert(op("neg", wide(value)), value.dtype)
 
 
 def gather_as_scattered(x, indices, updates, *, dimension_numbers, mode, unique_indices,
@@ -555,7 +566,7 @@ def_transpose_per_operand(
     scatter_sub_p, lambda ct, x, indices, updates, **params: ct, None,
     lambda ct, x, indices, updates, **params:
         neg(gather_as_scattered(ct, indices, updates, **params)))
-lower_call(scatter_sub_p)
+lower_scatter(scatter_sub_p, "add", negated)
 
 
 # --- scatter --------------------------------------------------------------------------------------

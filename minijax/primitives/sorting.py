@@ -12,7 +12,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.avals import typeof
 from minijax.core import Primitive
-from minijax.loop_ir import lower_call
+from minijax.lower_sorting import lower_sort, lower_top_k
 from minijax.primitives.elementwise import ANY, ORDERED
 from minijax.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from minijax.primitives.reductions import is_narrow
@@ -93,7 +93,7 @@ sort_p.def_abstract_eval(sort_aval)
 sort_p.def_jvp(sort_jvp)
 def_not_linear(sort_p)
 def_batch_along(sort_p, "dimension")
-lower_call(sort_p)
+sort_p.def_lowering(lower_sort)
 
 
 # --- The largest ----------------------------------------------------------------------------------
@@ -139,4 +139,4 @@ top_k_p.def_abstract_eval(top_k_aval)
 top_k_p.def_jvp(top_k_jvp)
 def_not_linear(top_k_p)
 def_batch_along(top_k_p, "axis")
-lower_call(top_k_p)
+top_k_p.def_lowering(lower_top_k)

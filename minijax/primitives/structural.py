@@ -10,6 +10,7 @@ they come in pairs, each of which is the transpose of the other:
 
 import builtins
 import operator
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -20,8 +21,8 @@ from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive, Tracer
 from minijax.loop_ir import (
     Axis, AxisValue, Const, Load, Store, ZERO, axis_index, body_of, elementwise_step, flat_index,
-    guard_of, guarded, library_step, lower_elementwise, lower_view, read, row_major, store_part,
-    view_step,
+    guard_of, guarded, library_step, lower_moving, lower_view, read, row_major, store_part,
+    unflatten, view_step,
 )
 from minijax.rules import (
     Zero, batch_axis_first, bind, def_checked_impl, def_shape_aval, defbatch_front, defjet_linear,
@@ -32,16 +33,16 @@ from minijax.rules import (
 __all__ = [
     "canonicalize_shape", "canonicalize_axis", "check_shapelike", "asarray", "invert",
     "transpose_p", "transpose", "transpose_shape", "rev_p", "rev", "rev_shape", "reshape_p",
-    "reshape", "reshape_shape", "reshape_transpose", "reshape_lowering", "broadcast_in_dim_p",
-    "broadcast_in_dim", "broadcast_in_dim_impl", "increasing", "broadcast_in_dim_shape",
-    "broadcast_in_dim_transpose", "broadcast", "expand_dims", "slice_p", "slice", "steps",
-    "slice_shape", "slice_transpose", "zero_of", "pad_p", "pad", "pad_impl", "pad_places",
-    "pad_shape", "pad_abstract_eval", "pad_transpose", "sum_all", "pad_batch", "pad_lowering",
-    "concatenate_p", "concatenate", "concatenate_abstract_eval", "concatenate_transpose",
-    "concatenate_lowering", "split_p", "split", "split_abstract_eval", "split_jvp",
-    "split_transpose", "split_lowering", "squeeze_p", "squeeze", "squeeze_shape", "iota_p",
-    "broadcasted_iota", "iota", "iota_impl", "iota_abstract_eval", "iota_lowering", "full",
-    "full_like", "zeros_like", "convert_scalar", "broadcast_shapes", "broadcast_to_rank",
+    "reshape", "reshape_shape", "reshape_transpose", "reordered", "reshape_lowering",
+    "broadcast_in_dim_p", "broadcast_in_dim", "broadcast_in_dim_impl", "increasing",
+    "broadcast_in_dim_shape", "broadcast_in_dim_transpose", "broadcast", "expand_dims", "slice_p",
+    "slice", "steps", "slice_shape", "slice_transpose", "zero_of", "pad_p", "pad", "pad_impl",
+    "pad_places", "pad_shape", "pad_abstract_eval", "pad_transpose", "sum_all", "pad_batch",
+    "pad_lowering", "concatenate_p", "concatenate", "concatenate_abstract_eval",
+    "concatenate_transpose", "concatenate_lowering", "split_p", "split", "split_abstract_eval",
+    "split_jvp", "split_transpose", "split_lowering", "squeeze_p", "squeeze", "squeeze_shape",
+    "iota_p", "broadcasted_iota", "iota", "iota_impl", "iota_abstract_eval", "iota_lowering",
+    "full", "full_like", "zeros_like", "convert_scalar", "broadcast_shapes", "broadcast_to_rank",
     "collapse", "slice_in_dim", "index_in_dim",
 ]
 
@@ -203,10 +204,19 @@ defbatch_front(reshape_p, lambda n, *, new_sizes, dimensions: dict(
     dimensions=None if dimensions is None else (0, *shift_axes(dimensions))))
 
 
+def reordered(new_sizes, dimensions, out, shape):
+    """Where elements of a reshaped transpose are in its operand."""
+    place = flat_index(out, new_sizes)
+    along = dict(zip(dimensions, unflatten(place, [shape[d] for d in dimensions])))
+    return [along[d] for d in range(len(shape))]
+
+
 @reshape_p.def_lowering
 def reshape_lowering(ctx, x, *, new_sizes, dimensions):
-    if dimensions is not None or not ctx.is_native():
+    if not ctx.is_native():
         return library_step(ctx, x, new_sizes=new_sizes, dimensions=dimensions)
+    if dimensions is not None:
+        return view_step(ctx, partial(reordered, new_sizes, dimensions), x)
     return elementwise_step(ctx, lambda x: x, x)       # memory stays as it is
 
 
@@ -607,7 +617,7 @@ def squeeze_shape(shape, *, dimensions):
 def_shape_aval(squeeze_p, squeeze_shape)
 deflinear(squeeze_p, lambda ct, x, *, dimensions: reshape(ct, shape_of(x)))
 defbatch_front(squeeze_p, lambda n, *, dimensions: dict(dimensions=shift_axes(dimensions)))
-lower_elementwise(squeeze_p, lambda x, *, dimensions: x)     # memory stays as it is
+lower_moving(squeeze_p, lambda x, *, dimensions: x)     # memory stays as it is
 
 
 # --- iota -----------------------------------------------------------------------------------------

@@ -1,0 +1,241 @@
+# Exported from notebooks/ref_bodies.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: loop IR. Home: ref_bodies. In JAX: XLA's elemental IR emitter, for complex numbers.
+
+Functions of complex numbers, each a pair of nodes: the real and the imaginary part. So loops need
+no complex arithmetic of their own, and what is fused, vectorised or kept in registers is real numbers.
+"""
+
+import numpy as np
+
+from minijax.loop_ir import Op, const_like, op
+
+__all__ = [
+    "add", "subtract", "negative", "conjugate", "multiply", "divide", "choose", "square", "equal",
+    "not_equal", "absolute", "larger_and_ratio", "sign", "with_sign_of", "exponential",
+    "exponential_minus_one", "logarithm", "log_absolute", "logarithm_of_one_plus", "logistic",
+    "power", "square_root", "one_over_square_root", "sine", "cosine", "hyperbolic_sine",
+    "hyperbolic_cosine", "hyperbolic_tangent", "tangent",
+]
+
+
+# --- Arithmetic -----------------------------------------------------------------------------------
+
+def add(x, y):
+    return op("add", x[0], y[0]), op("add", x[1], y[1])
+
+
+def subtract(x, y):
+    return op("sub", x[0], y[0]), op("sub", x[1], y[1])
+
+
+def negative(x):
+    return op("neg", x[0]), op("neg", x[1])
+
+
+def conjugate(x):
+    return x[0], op("neg", x[1])
+
+
+def multiply(x, y):
+    """(a + ib)(c + id) = ac - bd + i(ad + bc)"""
+    (a, b), (c, d) = x, y
+    return (op("sub", op("mul", a, c), op("mul", b, d)),
+            op("add", op("mul", a, d), op("mul", b, c)))
+
+
+def divide(x, y):
+    """x conj(y) / |y|², with y scaled by its larger part: |y|² could overflow (Smith, 1962)."""
+    (a, b), (c, d) = x, y
+    real_is_larger = op("ge", op("abs", c), op("abs", d))
+    small, large = choose(real_is_larger, (d, c), (c, d))
+    is_zero = op("eq", large, const_like(c, 0))
+    ratio = op("select", is_zero, const_like(c, 0), op("div", small, large))
+    size = op("select", is_zero, op("abs", large), op("add", large, op("mul", small, ratio)))
+    scale = op("div", const_like(c, 1), size)
+    (p, q), (r, s) = choose(real_is_larger, ((a, b), (b, a)), ((b, a), (a, b)))
+    top = op("add", p, op("mul", q, ratio))
+    other = op("sub", r, op("mul", s, ratio))
+    other = op("select", real_is_larger, other, op("neg", other))
+    return op("mul", top, scale), op("mul", other, scale)
+
+
+def choose(condition, if_true, if_false):
+    """One of two nested tuples of nodes."""
+    if isinstance(if_true, tuple):
+        return tuple(choose(condition, x, y) for x, y in zip(if_true, if_false))
+    return op("select", condition, if_true, if_false)
+
+
+def square(x):
+    return multiply(x, x)
+
+
+def equal(x, y):
+    return op("and", op("eq", x[0], y[0]), op("eq", x[1], y[1]))
+
+
+def not_equal(x, y):
+    return op("or", op("ne", x[0], y[0]), op("ne", x[1], y[1]))
+
+
+# --- Size and angle -------------------------------------------------------------------------------
+
+def absolute(x):
+    """√(a² + b²), with the larger part taken out of the root: squares could overflow."""
+    large, ratio = larger_and_ratio(x)
+    one = const_like(large, 1)
+    return op("mul", large, op("sqrt", op("add", one, op("mul", ratio, ratio))))
+
+
+def larger_and_ratio(x):
+    """The larger of |a| and |b|, and how large the other is in comparison."""
+    a, b = op("abs", x[0]), op("abs", x[1])
+    large, small = op("max", a, b), op("min", a, b)
+    has_ratio = op("and", op("ne", large, const_like(a, 0)), op("ne", large, const_like(a, np.inf)))
+    return large, op("select", has_ratio, op("div", small, large), const_like(a, 0))
+
+
+def sign(x):
+    """x / |x|; zeros stay as they are."""
+    size = absolute(x)
+    size = op("select", op("eq", size, const_like(size, 0)), const_like(size, 1), size)
+    return op("div", x[0], size), op("div", x[1], size)
+
+
+def with_sign_of(size, x):
+    """A number that is not negative, with the sign of another, also that of a zero."""
+    bits = Op("bitcast", (x,), np.dtype(f"i{x.dtype.itemsize}"))
+    return op("select", op("lt", bits, const_like(bits, 0)), op("neg", size), size)
+
+
+# --- Exponentials and logarithms ------------------------------------------------------------------
+
+def exponential(x):
+    """e^a cos b + i e^a sin b, where a real number keeps its zero."""
+    a, b = x
+    # e^a alone may overflow where e^a cos b does not: then a part of it is multiplied last
+    part = const_like(a, 16)
+    is_large = op("gt", a, const_like(a, np.log(np.finfo(a.dtype).max) - 1))
+    size = op("exp", op("select", is_large, op("sub", a, part), a))
+    rest = op("select", is_large, op("exp", part), const_like(a, 1))
+    imaginary = op("mul", op("mul", size, op("sin", b)), rest)
+    is_real = op("eq", b, const_like(b, 0))
+    return (op("mul", op("mul", size, op("cos", b)), rest), op("select", is_real, b, imaginary))
+
+
+def exponential_minus_one(x):
+    """(e^a - 1) cos b - 2 sin²(b/2) + i e^a sin b"""
+    a, b = x
+    half = op("sin", op("mul", b, const_like(b, 0.5)))
+    real = op("sub", op("mul", op("expm1", a), op("cos", b)),
+              op("mul", const_like(b, 2), op("mul", half, half)))
+    return real, exponential(x)[1]
+
+
+def logarithm(x):
+    """log |x| + i arg x"""
+    return log_absolute(x), op("atan2", x[1], x[0])
+
+
+def log_absolute(x):
+    """log |x|, also where |x| is near 1 and its logarithm near 0."""
+    large, ratio = larger_and_ratio(x)
+    one, half = const_like(large, 1), const_like(large, 0.5)
+    far = op("add", op("log", large), op("mul", half, op("log1p", op("mul", ratio, ratio))))
+    small = op("mul", large, ratio)
+    more = op("add", op("mul", op("sub", large, one), op("add", large, one)),
+              op("mul", small, small))                  # |x|² - 1
+    is_near = op("and", op("gt", large, half), op("lt", large, const_like(large, 2)))
+    return op("select", is_near, op("mul", half, op("log1p", more)), far)
+
+
+def logarithm_of_one_plus(x):
+    """log(1 + x), accurate near 0: |1 + x|² = 1 + a (2 + a) + b²"""
+    a, b = x
+    one = const_like(a, 1)
+    more = op("add", op("mul", a, op("add", a, const_like(a, 2))), op("mul", b, b))
+    near = op("mul", const_like(a, 0.5), op("log1p", more))
+    real, imaginary = logarithm((op("add", a, one), b))
+    is_near = op("lt", op("max", op("abs", a), op("abs", b)), const_like(a, 0.5))
+    return op("select", is_near, near, real), imaginary
+
+
+def logistic(x):
+    """1 / (1 + e⁻ˣ)"""
+    one = const_like(x[0], 1), const_like(x[0], 0)
+    return divide(one, add(one, exponential(negative(x))))
+
+
+# --- Powers and roots -----------------------------------------------------------------------------
+
+def power(x, y):
+    """e^(y log x), and 0^y = 0 or, if y is 0, 1."""
+    zero = const_like(x[0], 0)
+    out = exponential(multiply(y, logarithm(x)))
+    no_power = op("and", op("eq", y[0], zero), op("eq", y[1], zero))
+    is_zero = op("and", equal(x, (zero, zero)), op("gt", y[0], zero))
+    out = choose(is_zero, (zero, zero), out)
+    return choose(no_power, (const_like(zero, 1), zero), out)
+
+
+def square_root(x):
+    """√x with its angle in -π/2 … π/2: from t = √((|a| + |x|) / 2) follow both parts."""
+    a, b = x
+    half, zero = const_like(a, 0.5), const_like(a, 0)
+    size = op("add", op("mul", half, op("abs", a)), op("mul", half, absolute(x)))
+    t = op("sqrt", size)
+    rest = op("div", op("mul", half, op("abs", b)), t)
+    rest = op("select", op("eq", b, zero), zero, rest)
+    rest = op("select", op("eq", op("abs", b), const_like(b, np.inf)), t, rest)
+    is_positive = op("ge", a, zero)
+    real, imaginary = choose(is_positive, (t, rest), (rest, t))
+    return real, with_sign_of(imaginary, b)
+
+
+def one_over_square_root(x):
+    one = const_like(x[0], 1), const_like(x[0], 0)
+    return divide(one, square_root(x))
+
+
+# --- Sines and tangents ---------------------------------------------------------------------------
+
+def sine(x):
+    a, b = x
+    return op("mul", op("sin", a), op("cosh", b)), op("mul", op("cos", a), op("sinh", b))
+
+
+def cosine(x):
+    a, b = x
+    return op("mul", op("cos", a), op("cosh", b)), op("neg", op("mul", op("sin", a), op("sinh", b)))
+
+
+def hyperbolic_sine(x):
+    a, b = x
+    return op("mul", op("sinh", a), op("cos", b)), op("mul", op("cosh", a), op("sin", b))
+
+
+def hyperbolic_cosine(x):
+    a, b = x
+    return op("mul", op("cosh", a), op("cos", b)), op("mul", op("sinh", a), op("sin", b))
+
+
+def hyperbolic_tangent(x):
+    """With t = tan b, s = sinh a: (s √(1+s²) (1+t²) + i t) / (1 + (1+t²) s²) (Kahan, 1987)."""
+    a, b = x
+    one, t, s = const_like(a, 1), op("tan", b), op("sinh", a)
+    beta = op("add", one, op("mul", t, t))
+    below = op("add", one, op("mul", beta, op("mul", s, s)))
+    root = op("sqrt", op("add", one, op("mul", s, s)))
+    near = (op("div", op("mul", beta, op("mul", root, s)), below), op("div", t, below))
+    # far out, s² would overflow, and the real part is 1
+    size = op("abs", a)
+    falling = op("exp", op("neg", size))
+    product = op("mul", op("sin", b), op("cos", b))
+    imaginary = op("mul", op("mul", const_like(a, 4), product), op("mul", falling, falling))
+    return choose(op("gt", size, const_like(a, 20)), (op("sign", a), imaginary), near)
+
+
+def tangent(x):
+    """tan x = -i tanh(ix)"""
+    p, q = hyperbolic_tangent((op("neg", x[1]), x[0]))
+    return q, op("neg", p)

@@ -1,0 +1,157 @@
+# Exported from notebooks/ref_bodies.ipynb by tools/export.py: edit the notebook, not this file.
+"""Layer: loop IR. Home: ref_bodies. In JAX: XLA's sort thunk.
+
+Sorting in loop IR, for programs in which a call of NumPy would take a loop out of machine code. Runs of
+1, 2, 4, … elements are merged in pairs: a merge is a loop whose carries are two places to read from.
+"""
+
+from math import prod
+
+import numpy as np
+
+from minijax.loop_ir import (
+    Axis, AxisValue, Buffer, COMPLEX, Const, Dynamic, Index, Load, Loop, LoweringContext, Op, Store,
+    ZERO, axis_index, body_of, const_like, library_step, op, parts_of, wide,
+)
+
+__all__ = [
+    "lower_sort", "lower_top_k", "stays_in_loop", "sort_rows", "merge_runs", "merge_turn",
+    "is_less", "comes_before", "falling_key",
+]
+
+
+# --- Lowering rules -------------------------------------------------------------------------------
+
+def lower_sort(ctx, *values, dimension, num_keys, **params):
+    """Sort rows together, by the first `num_keys` of the operands; NaN comes last."""
+    if not stays_in_loop(ctx, values):
+        return library_step(ctx, *values, dimension=dimension, num_keys=num_keys, **params)
+    outs = [ctx.result(k) for k in range(len(values))]
+    columns = [lambda place, number, x=x: Load(x, place) for x in map(ctx.as_buffer, values)]
+    sort_rows(ctx, outs[0].shape, dimension, columns, num_keys, list(enumerate(outs)))
+    return outs
+
+
+def lower_top_k(ctx, x, *, k, axis):
+    """Sort elements and their places by falling keys; keep the first k."""
+    if not stays_in_loop(ctx, [x]) or k == 0:
+        return library_step(ctx, x, k=k, axis=axis)
+    x, outs = ctx.as_buffer(x), [ctx.result(0), ctx.result(1)]
+    columns = [lambda place, number: falling_key(Load(x, place)),
+               lambda place, number: Load(x, place),
+               lambda place, number: AxisValue(number, np.int32)]
+    sort_rows(ctx, x.shape, axis, columns, 1, [(1, outs[0]), (2, outs[1])])
+    return outs
+
+
+def stays_in_loop(ctx, values):
+    """At the top of a program NumPy sorts faster; in a loop, Python would have to go round."""
+    return ctx.outer is not None and ctx.is_native() and all(
+        prod(a.shape) for a in ctx.avals_in) and ctx.avals_in[0].ndim > 0
+
+
+# --- Rows -----------------------------------------------------------------------------------------
+
+def sort_rows(ctx, shape, axis, columns, num_keys, outs):
+    """Sort `columns` along an axis, and store of column c the first elements in `out`, for (c, out).
+
+    A column is a function of an element's place in memory, and its number in the row -> node.
+    """
+    size, inner = shape[axis], prod(shape[axis + 1:])
+    rows = Axis(prod(shape) // size)
+    body = LoweringContext(ctx) if rows.size > 1 else ctx
+    row = axis_index(rows)
+
+    def place(k, size):
+        return row // inner * (size * inner) + row % inner + k * inner
+
+    along = Axis(size)
+    nodes = [column(place(axis_index(along), size), axis_index(along)) for column in columns]
+    runs = [Buffer((size,), node.dtype) for node in nodes]
+    stores = [Store(run, axis_index(along), node) for run, node in zip(runs, nodes)]
+    body.nest([along], body_of(stores))
+    runs = merge_runs(body, runs, num_keys)
+    for column, out in outs:
+        along = Axis(out.shape[axis])
+        load = Load(runs[column], axis_index(along))
+        body.nest([along], [load, Store(out, place(axis_index(along), along.size), load)])
+    if rows.size > 1:
+        ctx.emit(Loop(rows, body.program([out for _, out in outs]), [], ctx.number))
+
+
+# --- Merging --------------------------------------------------------------------------------------
+
+def merge_runs(ctx, runs, num_keys):
+    """Append a loop that merges runs of 1 element, then of 2, of 4, …; return the sorted buffers."""
+    size = runs[0].size
+    passes, turn = Axis((size - 1).bit_length()), Axis(size)
+    if passes.size == 0:
+        return runs
+    now, following = ([Buffer((size,), run.dtype) for run in runs] for _ in range(2))
+    one_pass, body = LoweringContext(ctx), LoweringContext(ctx)
+    places = [[Buffer((), np.dtype(np.int64)) for _ in range(2)] for _ in range(3)]
+    zero = Const(0, np.int64)
+    one_pass.nest([], [zero, *(Store(b, ZERO, zero) for b in places[0])])
+    body.nest([], merge_turn(now, following, places[1], places[2], passes, turn, num_keys))
+    carries = list(zip(*places))
+    one_pass.emit(Loop(turn, body.program([*places[2], *following]), carries))
+    carries = list(zip(runs, now, following))
+    ctx.emit(Loop(passes, one_pass.program(following), carries, ctx.number))
+    return now
+
+
+def merge_turn(runs, merged, places, next_places, passes, turn, num_keys):
+    """The body that writes one element: the lesser of those at two places, of equal ones the left."""
+    size, one = Const(runs[0].size, np.int64), Const(1, np.int64)
+    number = AxisValue(axis_index(turn), np.int64)
+    width = op("shift_left", one, AxisValue(axis_index(passes), np.int64))
+    in_pair = op("and", number, op("sub", op("shift_left", width, one), one))
+    first = op("sub", number, in_pair)
+    middle = op("min", op("add", first, width), size)
+    end = op("min", op("add", middle, width), size)
+    begins = op("eq", in_pair, const_like(in_pair, 0))
+    left, right = (op("select", begins, start, Load(place, ZERO))
+                   for start, place in zip((first, middle), places))
+
+    def element(run, place):
+        last = run.size - 1
+        return Load(run, Index({Dynamic(op("min", place, const_like(place, last)), 0, last): 1}))
+
+    lefts, rights = ([element(run, place) for run in runs] for place in (left, right))
+    is_less_right = is_less(rights[:num_keys], lefts[:num_keys])
+    takes_right = op("and", op("lt", right, end), op("or", op("ge", left, middle), is_less_right))
+    stores = [Store(out, axis_index(turn), op("select", takes_right, y, x))
+              for out, x, y in zip(merged, lefts, rights)]
+    step = Op("convert", (takes_right,), np.int64)
+    following = op("add", left, op("sub", one, step)), op("add", right, step)
+    stores += [Store(place, ZERO, value) for place, value in zip(next_places, following)]
+    return body_of(stores)
+
+
+# --- Order ----------------------------------------------------------------------------------------
+
+def is_less(xs, ys):
+    """Whether some keys stand before others: the first that differ decide."""
+    xs, ys = ([part for v in values for part in (parts_of(v) if v.dtype in COMPLEX else [wide(v)])]
+              for values in (xs, ys))
+    less = comes_before(xs[-1], ys[-1])
+    for x, y in zip(xs[-2::-1], ys[-2::-1]):
+        less = op("or", comes_before(x, y), op("and", op("not", comes_before(y, x)), less))
+    return less
+
+
+def comes_before(x, y):
+    """x < y, where NaN is larger than all numbers."""
+    if x.dtype.kind != "f":
+        return op("lt", x, y)
+    return op("and", op("eq", x, x), op("not", op("le", y, x)))
+
+
+def falling_key(x):
+    """An integer (or bool) that falls where x rises: -0 is less than 0, NaN more than infinity."""
+    if x.dtype.kind in "bui":
+        return op("not", x)
+    bits = Op("bitcast", (x,), np.dtype(f"i{x.dtype.itemsize}"))
+    most = const_like(bits, np.iinfo(bits.dtype).max)
+    is_negative = op("lt", bits, const_like(bits, 0))
+    return op("not", op("select", is_negative, op("xor", bits, most), bits))

@@ -1,0 +1,287 @@
+"""What a loop's body may hold: every primitive stays in machine code, except those listed here."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from samples import samples
+
+import minijax
+import minijax.numpy as jnp
+from minijax import lax
+from minijax.compiler import compile_jaxpr
+from minijax.compiler.check_ir import LoopIRError, check_program
+from minijax.compiler.dead_steps import has_calls
+from minijax.compiler.executable import RENDERERS
+from minijax.core import primitives
+from minijax.loop_ir import Load, Nest, Op, Program, Store, ZERO, Buffer
+
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+
+
+def compiled(f, *args, renderer="llvm"):
+    exe = compile_jaxpr(minijax.make_jaxpr(f)(*args), renderer=renderer)
+    for name in ("lower", "tile_loops", "fuse", "update_in_place"):
+        check_program(exe.passes[name])
+    return exe
+
+
+def stays_in_machine_code(exe):
+    return not any(map(has_calls, exe.program.steps))
+
+
+def as_bits(x):
+    """An array of floats as integers, all NaNs alike."""
+    x = np.where(x != x, x.dtype.type(np.nan), x)
+    return x.view(f"u{x.dtype.itemsize}")
+
+
+# --- Every primitive in the body of a scan --------------------------------------------------------
+
+# Python goes round for this one; the page of departures says so.
+CALLED = {"polygamma"}
+
+
+def scanned(name, args, params):
+    """A function of stacked arguments: a scan whose body applies a primitive to each."""
+    def function(*rows):
+        return lax.scan(lambda c, xs: (c, primitives[name].bind(*xs, **params)), None, rows,
+                        length=2)[1]
+    return function, [np.stack([a, a[::-1] if a.ndim else a]) for a in args]
+
+
+first_order = [n for n, p in primitives.items() if n in samples and not p.higher_order]
+
+
+@pytest.mark.parametrize("name", first_order)
+def test_a_primitive_in_a_body(name):
+    for args, params in samples[name]:
+        args = tuple(map(np.asarray, args))
+        function, rows = scanned(name, args, params)
+        exe = compiled(function, *rows)
+        where = f"{name} of {[f'{a.dtype}{a.shape}' for a in args]}, {params}"
+        assert stays_in_machine_code(exe) != (name in CALLED), where
+        found = exe(*rows)
+        for k in range(2):
+            want = minijax.tree.leaves(primitives[name].bind(*[r[k] for r in rows], **params))
+            for g, w in zip(found, want, strict=True):
+                assert_near(g[k], np.asarray(w), where)
+
+
+def assert_near(got, want, where):
+    assert (got.shape, got.dtype) == (want.shape, want.dtype), where
+    rtol = {bfloat16: 2e-2, np.dtype(np.float16): 4e-3}.get(want.dtype, 2e-6)
+    if rtol > 1e-5:
+        got, want = got.astype(np.float32), want.astype(np.float32)
+    np.testing.assert_allclose(got, want, rtol=rtol, atol=1e-6, err_msg=where)
+
+
+# --- Floats of 16 bits ----------------------------------------------------------------------------
+
+SPECIAL = [0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 65504, 65520, 6e-8, 3e-8, 2.98e-8, 1e-40, 3.4e38,
+           1 + 2 ** -8, 1 + 3 * 2 ** -8, 1 + 2 ** -11, 1 + 3 * 2 ** -11, 2049, 2051]
+
+NARROW = [np.dtype(np.float16), bfloat16]
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+@pytest.mark.parametrize("renderer", RENDERERS)
+def test_conversions_round_to_the_nearest_even(dtype, renderer):
+    many = np.random.default_rng(0).integers(0, 2 ** 32, 500, dtype=np.uint32).view(np.float32)
+    with np.errstate(all="ignore"):
+        for x in (np.array(SPECIAL, np.float32), many, np.arange(-300, 300, dtype=np.int32) * 117,
+                  np.array([True, False])):
+            got, = compiled(lambda x: x.astype(dtype), x, renderer=renderer)(x)
+            np.testing.assert_array_equal(as_bits(got), as_bits(x.astype(dtype)))
+            for wider in (np.float32, np.int32, bool):
+                back, = compiled(lambda x: x.astype(wider), got, renderer=renderer)(got)
+                want = np.asarray(jnp.asarray(got).astype(wider))
+                np.testing.assert_array_equal(back, want)
+
+
+@pytest.mark.parametrize("renderer", RENDERERS)
+def test_doubles_are_rounded_once_to_float16(renderer):
+    with minijax.enable_x64(True):
+        x = np.array([1 + 2.0 ** -11 + 2.0 ** -40, 1 + 2.0 ** -11, 65519.999999, 1e300, -5.960464477e-8,
+                      2.98023223876953125e-08, 2.9802322387695316e-08, np.nan])
+        got, = compiled(lambda x: x.astype(np.float16), x, renderer=renderer)(x)
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(as_bits(got), as_bits(x.astype(np.float16)))
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+@pytest.mark.parametrize("renderer", RENDERERS)
+def test_each_equation_rounds(dtype, renderer):
+    """Compiled and evaluated chains have the same bits, in a loop and outside."""
+    x = np.random.default_rng(0).normal(size=200).astype(np.float32).astype(dtype)
+
+    def f(x):
+        y = x * x + x / 3 - jnp.sqrt(abs(x))
+        return [y, jnp.maximum(y, -x), jnp.where(y > x, y, -1), y.sum(), y.max(), jnp.cumsum(y),
+                jnp.nextafter(x, y), y.reshape(20, 10).sum(0)]
+
+    want = [np.asarray(w) for w in f(jnp.asarray(x))]
+    in_loop = lambda xs: lax.map(f, xs)
+    got = compiled(f, x, renderer=renderer)(x)
+    turns = compiled(in_loop, np.stack([x, x]), renderer=renderer)
+    looped = [g[1] for g in turns(np.stack([x, x]))]
+    assert stays_in_machine_code(turns)
+    for g, again, w in zip(got, looped, want, strict=True):
+        for found in (g, again):
+            assert (found.dtype, found.shape) == (w.dtype, w.shape)
+            np.testing.assert_allclose(found.astype(np.float64), w.astype(np.float64),
+                                       rtol=2 * float(ml_dtypes.finfo(dtype).eps))
+    for k in (0, 1, 2, 4, 6):
+        np.testing.assert_array_equal(as_bits(got[k]), as_bits(want[k]))
+
+
+def test_neighbours_of_16_bits():
+    x = np.array([*SPECIAL[:8], np.inf, 6e-8], np.float16)
+    for target in (np.inf, -np.inf, 0.0, np.nan):
+        y = np.full_like(x, target)
+        got, = compiled(jnp.nextafter, x, y)(x, y)
+        with np.errstate(over="ignore"):
+            want = np.where(x == y, y, np.nextafter(x, y))
+            np.testing.assert_array_equal(as_bits(got), as_bits(want))
+
+
+def test_the_checker_wants_16_bits_converted():
+    half, out = (Buffer((), np.dtype(np.float16)) for _ in range(2))
+    load = Load(half, ZERO)
+    total = Op("add", (load, load), half.dtype)
+    program = Program([half], [Nest([], [load, total, Store(out, ZERO, total)])], [out], [])
+    with pytest.raises(LoopIRError, match="add of float16"):
+        check_program(program)
+
+
+# --- Complex numbers ------------------------------------------------------------------------------
+
+def complexes(*shape, seed=0, dtype=np.complex64):
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
+
+
+FUNCTIONS = ("exp expm1 log log1p sqrt sin cos tan sinh cosh tanh abs conj sign square real imag "
+             "reciprocal").split()
+
+
+def log1p(z):
+    """NumPy's log1p adds 1 first."""
+    a, b = z.real.astype(np.longdouble), z.imag.astype(np.longdouble)
+    return np.log1p(a * (2 + a) + b * b) / 2 + 1j * np.arctan2(b, 1 + a)
+
+
+exact = {"log1p": log1p}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_functions_of_complex_numbers(name, dtype):
+    with minijax.enable_x64(True):
+        sizes = np.float32([1e-30, 1e-3, 0.5, 1, 1.5, 30])[:, None]
+        z = (complexes(40, dtype=dtype) * sizes).astype(dtype)
+        z = np.append(z, np.array([0, -1, 1, 1j, -1j, complex(-4, 0.0), complex(-4, -0.0)], dtype))
+        f = getattr(jnp, name)
+        with np.errstate(all="ignore"):
+            # what NumPy computes for complex128 is the exact value of a complex64
+            want = exact.get(name, getattr(np, name))(z.astype(np.complex128))
+            for renderer in RENDERERS:
+                exe = compiled(f, z, renderer=renderer)
+                got, = exe(z)
+                assert not exe.rendered.functions
+                good = np.isfinite(want) & (abs(want) < 1e30)
+                eps = np.finfo(dtype).eps
+                wrong = abs(got - want) > 8 * eps * abs(want) + 1e-44
+                assert not wrong[good].any(), (z[good & wrong], got[good & wrong], want[good & wrong])
+
+
+@pytest.mark.parametrize("size", [3, 40])
+@pytest.mark.parametrize("dtype", ["complex64", "float16", bfloat16, "bool"], ids=str)
+def test_products_in_a_loop(dtype, size):
+    x, y = (complexes(2, size, size, seed=k) for k in (0, 1))
+    x, y = (z.astype(dtype) if dtype == "complex64" else z.real.astype(dtype) for z in (x, y))
+    f = lambda x, y: lax.map(lambda pair: (pair[0] @ pair[1], pair[0].real @ pair[1]), (x, y))
+    for renderer in RENDERERS if size == 3 else ["llvm"]:
+        exe = compiled(f, x, y, renderer=renderer)
+        assert stays_in_machine_code(exe)
+        for g, a in zip(exe(x, y), (x, x.real)):
+            want = np.asarray(jnp.matmul(a, y))
+            assert g.dtype == want.dtype
+            np.testing.assert_allclose(g.astype(np.complex64), want.astype(np.complex64),
+                                       rtol=1e-5 if dtype == "complex64" else 2e-2, atol=1e-5)
+
+
+def test_quotients_do_not_overflow():
+    x = np.array([3e38 + 3e38j, 1e-38 + 1e-38j, 1 + 1j, 0, 1], np.complex64)
+    y = np.array([3e38 + 3e38j, 1e-38 + 1e-38j, 1e38j, 1, 0], np.complex64)
+    with np.errstate(all="ignore"):
+        for renderer in RENDERERS:
+            got, = compiled(lambda x, y: x / y, x, y, renderer=renderer)(x, y)
+            np.testing.assert_allclose(got, x / y, rtol=1e-6)
+
+
+@pytest.mark.parametrize("renderer", RENDERERS)
+def test_complex_numbers_in_a_loop(renderer):
+    def f(z):
+        def turn(i, c):
+            total, z = c
+            z = jnp.where(abs(z) > 2, z / 3, z * z + 0.3j) ** 2
+            return total.at[i].add(z.sum() - z.conj()[i]), jnp.cumsum(z[::-1]) / 2
+        return lax.fori_loop(0, 4, turn, (jnp.zeros_like(z), z))
+
+    z = complexes(5)
+    exe = compiled(f, z, renderer=renderer)
+    assert stays_in_machine_code(exe)
+    with minijax.disable_jit():
+        want = f(jnp.asarray(z))
+    for g, w in zip(exe(z), want):
+        np.testing.assert_allclose(g, np.asarray(w), rtol=2e-5)
+
+
+# --- Sorting --------------------------------------------------------------------------------------
+
+def keys_of(dtype, *shape):
+    rng = np.random.default_rng(0)
+    x = rng.integers(-4, 4, shape)
+    if np.dtype(dtype).kind in "biu":
+        return x.astype(dtype)
+    x = np.where(rng.integers(0, 6, shape) == 0, np.nan, x.astype(np.float32))
+    x = np.where(rng.integers(0, 6, shape) == 0, -0.0, x)
+    return (x + 1j * rng.integers(-1, 2, shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
+
+
+SORTED = ["float32", "int32", "uint8", "bool", "float16", bfloat16, "complex64"]
+
+
+@pytest.mark.parametrize("dtype", SORTED, ids=str)
+@pytest.mark.parametrize("shape, axis", [((1,), 0), ((2,), 0), ((37,), 0), ((3, 7), 0), ((3, 7), 1),
+                                         ((2, 5, 3), 1)])
+def test_sorting_in_a_loop(dtype, shape, axis):
+    x = keys_of(dtype, *shape)
+    y = np.arange(x.size, dtype=np.int32).reshape(shape) % 5
+
+    def sorts(x, y):
+        outs = [lax.sort(x, axis), *lax.sort((x, y), axis, num_keys=1), *lax.sort((x, y, -y), axis, num_keys=2)]
+        if x.dtype.kind != "c":
+            outs += [o for k in {1, min(3, shape[axis]), shape[axis]} for o in lax.top_k(x, k, axis=axis)]
+        return outs
+
+    want = sorts(jnp.asarray(x), jnp.asarray(y))
+    in_loop = lambda x, y: lax.map(lambda pair: sorts(*pair), (x, y))
+    for renderer in RENDERERS if shape in [(37,), (3, 7)] else ["llvm"]:
+        stacked = np.stack([x, x]), np.stack([y, y])
+        exe = compiled(in_loop, *stacked, renderer=renderer)
+        assert stays_in_machine_code(exe)
+        for g, w in zip(exe(*stacked), want, strict=True):
+            np.testing.assert_array_equal(g[0].astype(np.complex64), np.asarray(w).astype(np.complex64))
+            if np.issubdtype(g.dtype, np.floating):     # zeros of either sign keep their order
+                np.testing.assert_array_equal(np.signbit(g[0]), np.signbit(np.asarray(w)))
+
+
+def test_a_long_row():
+    x = np.random.default_rng(0).normal(size=(3, 5000)).astype(np.float32)
+    got, = compiled(lambda x: lax.map(jnp.sort, x), x)(x)
+    np.testing.assert_array_equal(got, np.sort(x))
+
+
+def test_at_the_top_numpy_sorts():
+    assert not stays_in_machine_code(compiled(jnp.sort, np.ones(8, np.float32)))
