@@ -5,7 +5,7 @@ Each function here flattens pytrees, checks what it was given, calls an interpre
 functions and puts the pytrees together again.
 """
 
-from functools import partial, wraps
+from functools import wraps
 
 import numpy as np
 
@@ -38,8 +38,8 @@ __all__ = [
     "LateOutAxes", "broadcast_axes", "flatten_axes", "canonical_axis", "mapped_size",
     "size_mismatch", "jacfwd", "jacrev", "jacobian", "hessian", "jacobian_by", "PerArg",
     "standard_basis", "columns_of_jacobian", "rows_of_jacobian", "offsets", "split_into",
-    "row_block", "ShapeDtypeStruct", "aval_of_argument", "make_jaxpr", "eval_shape",
-    "linear_transpose", "check_one_kind", "Device", "CPU", "devices", "local_devices",
+    "row_block", "without_float0", "ShapeDtypeStruct", "aval_of_argument", "make_jaxpr",
+    "eval_shape", "linear_transpose", "check_one_kind", "Device", "CPU", "devices", "local_devices",
     "device_count", "local_device_count", "default_backend", "device_put", "device_get",
     "block_until_ready",
 ]
@@ -65,12 +65,12 @@ def is_float0(aval):
     return aval.dtype == dtypes.float0
 
 
-def check_tangent(primal, tangent, where):
-    """Raise unless `tangent` has the shape and tangent dtype of a primal of this aval."""
+def check_tangent(primal, tangent, where, error=TypeError):
+    """Raise unless `tangent` is like a primal of this aval; `error` if it has another dtype."""
     want, got = primal.to_tangent_aval(), typeof(tangent)
     if want.dtype != got.dtype:
-        raise TypeError(f"{where}: the tangent's dtype must be the tangent dtype of the primal; "
-                        f"primal {primal} wants {want.dtype}, got {got.dtype}")
+        raise error(f"{where}: the tangent's dtype must be the tangent dtype of the primal; primal "
+                    f"{primal} wants {want.str_short()}, got {got.str_short()}")
     if want.shape != got.shape:
         raise ValueError(f"{where}: primal and tangent must have equal shapes, got "
                          f"{want.shape} and {got.shape}")
@@ -119,7 +119,7 @@ def linearize(fun, *primals, has_aux=False):
             raise TypeError("tangents must have the tree structure of the primals; expected "
                             f"{in_tree}, got {tangent_tree}")
         for aval, t in zip(in_avals, ts):
-            check_tangent(aval, t, f"linearized {fun_name(fun)}")
+            check_tangent(aval, t, f"linearized {fun_name(fun)}", ValueError)
         out_ts = apply_linear(jaxpr, consts, zero_avals, ts)
         return tree_unflatten(flat.out_tree, [instantiate_zeros(t) for t in out_ts])
 
@@ -168,7 +168,7 @@ def flatten_cotangents(cotangents, out_tree, out_avals, name):
                          f"expected {out_tree}, got {ct_tree}")
     for aval, ct in zip(out_avals, cts):
         want, got = aval.to_tangent_aval(), typeof(ct)
-        if (want.shape, want.dtype) != (got.shape, got.dtype):
+        if want.shape != got.shape or want.dtype not in (dtypes.float0, got.dtype):
             raise ValueError(f"the cotangent for {name} must match its output: expected "
                              f"{want.str_short()}, got {got.str_short()}")
     return cts
@@ -378,8 +378,7 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
 
 def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """The Jacobian of fun, a row at a time by vmap of vjp: best for few outputs. See `jacfwd`."""
-    return jacobian_by(partial(rows_of_jacobian, holomorphic), fun, argnums, has_aux, holomorphic,
-                       allow_int)
+    return jacobian_by(rows_of_jacobian, fun, argnums, has_aux, holomorphic, allow_int)
 
 
 jacobian = jacrev
@@ -397,13 +396,13 @@ def jacobian_by(method, fun, argnums, has_aux, holomorphic, allow_int=False):
     @api_boundary
     @wraps(fun, updated=())
     def jac_f(*args, **kwargs):
-        chosen = normalise_argnums("argnums", nums, len(args), TypeError)
+        chosen = normalise_argnums("argnums", nums, len(args))
         some, rebuild = split_args(args, chosen)
         for i, x in zip(chosen, some):
             check_grad_input(x, arg_label(fun, i), holomorphic, allow_int,
                              real_only=method is columns_of_jacobian)
         call = named_like(fun, lambda *some: fun(*rebuild(some), **kwargs))
-        jac, *aux = method(call, some, has_aux)
+        jac, *aux = method(call, some, has_aux, holomorphic)
         if not isinstance(argnums, (tuple, list)):
             jac = tree_map(lambda per_arg: per_arg[0], jac, is_leaf=lambda t: isinstance(t, PerArg))
         else:
@@ -425,16 +424,20 @@ def standard_basis(leaves):
             for b, x in zip(blocks, leaves)]
 
 
-def columns_of_jacobian(f, args, has_aux):
+def columns_of_jacobian(f, args, has_aux, holomorphic):
     leaves, in_tree = tree_flatten(tuple(args))
-    out, f_lin, *aux = linearize(f, *args, has_aux=has_aux)
     basis = tree_unflatten(in_tree, standard_basis(leaves))
-    columns = vmap(f_lin, out_axes=-1)(*basis)
-    return (tree_map(lambda c, y: split_into(c, typeof(y).shape, leaves, in_tree), columns, out),
+    # Not linearize: between its two passes the residuals of a long loop would have to be kept.
+    push = vmap(lambda *tangents: jvp(f, args, tangents, has_aux=has_aux),
+                out_axes=(None, -1, None) if has_aux else (None, -1))
+    out, columns, *aux = push(*basis)
+    for y in tree_leaves(out) if holomorphic else ():
+        check_output_dtype("jacfwd", typeof(y).dtype, fun_name(f), holomorphic)
+    return (tree_map(lambda c, y: split_into(c, y, leaves, in_tree), columns, out),
             *aux)
 
 
-def rows_of_jacobian(holomorphic, f, args, has_aux):
+def rows_of_jacobian(f, args, has_aux, holomorphic):
     leaves, in_tree = tree_flatten(tuple(args))
     out, f_vjp, *aux = vjp(f, *args, has_aux=has_aux)
     outs, out_tree = tree_flatten(out)
@@ -442,7 +445,7 @@ def rows_of_jacobian(holomorphic, f, args, has_aux):
         check_output_dtype("jacrev", typeof(y).dtype, fun_name(f), holomorphic)
     basis = tree_unflatten(out_tree, standard_basis(outs))
     rows = tree_leaves(vmap(f_vjp)(basis))          # one a leaf of the arguments
-    blocks = [[row_block(r, k, outs, typeof(x).shape) for r, x in zip(rows, leaves)]
+    blocks = [[row_block(r, k, outs, x) for r, x in zip(rows, leaves)]
               for k in range(len(outs))]
     return (tree_unflatten(out_tree, [PerArg(tree_unflatten(in_tree, b)) for b in blocks]), *aux)
 
@@ -451,16 +454,23 @@ def offsets(leaves):
     return np.cumsum([0, *[typeof(x).size for x in leaves]])
 
 
-def split_into(columns, out_shape, leaves, in_tree):
+def split_into(columns, out, leaves, in_tree):
     ends = offsets(leaves)
-    blocks = [columns[..., a:b].reshape(*out_shape, *typeof(x).shape)
+    columns = without_float0(columns, out)
+    blocks = [columns[..., a:b].reshape(*typeof(out).shape, *typeof(x).shape)
               for a, b, x in zip(ends, ends[1:], leaves)]
     return PerArg(tree_unflatten(in_tree, blocks))
 
 
-def row_block(rows, k, outs, in_shape):
+def row_block(rows, k, outs, x):
     ends = offsets(outs)
-    return rows[ends[k]:ends[k + 1]].reshape(*typeof(outs[k]).shape, *in_shape)
+    block = without_float0(rows, x)[ends[k]:ends[k + 1]]
+    return block.reshape(*typeof(outs[k]).shape, *typeof(x).shape)
+
+
+def without_float0(rows, x):
+    """Derivatives of or by `x`; if that is an integer, zeros of its dtype, as in JAX's Jacobians."""
+    return full_like_aval(typeof(x).update(shape=rows.shape), 0) if is_float0(rows) else rows
 
 
 # --- Programs -------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 """Layer: loop IR. Home: ref_bodies. In JAX: XLA's elemental IR emitter, for complex numbers.
 
 Functions of complex numbers, each a pair of nodes: the real and the imaginary part. So loops need
-no complex arithmetic of their own, and what is fused, vectorised or kept in registers is real numbers.
+no complex arithmetic of their own; what is fused and vectorised is real numbers.
 """
 
 import numpy as np

@@ -450,7 +450,8 @@ def convert(node, dtype):
         return join(*(convert(x, part) for x in parts_of(node)))
     if node.dtype in COMPLEX:
         re, im = parts_of(node)
-        return op("or", convert(re, bool), convert(im, bool)) if dtype == bool else convert(re, dtype)
+        is_bool = dtype == bool
+        return op("or", convert(re, bool), convert(im, bool)) if is_bool else convert(re, dtype)
     return Op("convert", (node,), dtype)
 
 

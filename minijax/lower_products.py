@@ -63,13 +63,14 @@ def complex_product(ctx, lhs, rhs, dimension_numbers, out):
     def parts(x):
         made = [Buffer(x.shape, part) for _ in range(2)]
         for k, buffer in enumerate(made):
-            combined_step(ctx, buffer, lambda element: parts_of(convert(element, out.dtype))[k], [x])
+            combined_step(ctx, buffer, lambda v: parts_of(convert(v, out.dtype))[k], [x])
         return made
 
     totals = [Buffer(out.shape, part) for _ in range(4)]
     for total, (x, y) in zip(totals, product(parts(lhs), parts(rhs))):
         add_product(ctx, x, y, dimension_numbers, total)
-    combined_step(ctx, out, lambda ac, ad, bc, bd: join(op("sub", ac, bd), op("add", ad, bc)), totals)
+    combined_step(ctx, out, lambda ac, ad, bc, bd: join(op("sub", ac, bd), op("add", ad, bc)),
+                  totals)
 
 
 def is_for_blas(axes, dtype):

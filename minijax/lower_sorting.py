@@ -1,8 +1,8 @@
 # Exported from notebooks/ref_bodies.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: loop IR. Home: ref_bodies. In JAX: XLA's sort thunk.
 
-Sorting in loop IR, for programs in which a call of NumPy would take a loop out of machine code. Runs of
-1, 2, 4, … elements are merged in pairs: a merge is a loop whose carries are two places to read from.
+Sorting in loop IR, for loops that a call of NumPy would take out of machine code. Runs of 1, 2, 4, …
+elements are merged in pairs: a merge is a loop whose carries are two places to read from.
 """
 
 from math import prod

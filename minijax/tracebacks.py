@@ -34,7 +34,7 @@ NOTE = ("(frames inside minijax are left out of this traceback; to see them: "
 
 
 def is_inside(file):
-    return file.startswith(PACKAGE)
+    return file.startswith((PACKAGE, "<minijax "))       # the latter: code that the compiler made
 
 
 def is_below(file):
@@ -103,8 +103,8 @@ def mark_hidden(traceback):
 
 EXPLAINS = {
     "what-array-functions-take": """avals dtypes rules primitives.elementwise primitives.special
-        primitives.sorting numpy.ufuncs numpy.ufunc_api numpy.promotion numpy.sorting
-        numpy.polynomial numpy.reductions numpy.creation numpy.operators nn""",
+        primitives.sorting interpreters.staging numpy.ufuncs numpy.ufunc_api numpy.promotion
+        numpy.sorting numpy.polynomial numpy.reductions numpy.creation numpy.operators nn""",
     "shapes-that-do-not-fit": """rules.elementwise_shape numpy.promotion.broadcast_shapes
         numpy.promotion.shape_of_equal_ranks numpy.creation.broadcast_trailing
         numpy.reductions.canonical_axes numpy.reductions.check_has_result
@@ -122,7 +122,7 @@ EXPLAINS = {
         flatten.FlatFunctionWithAux.__call__ flatten.normalise_argnums""",
     "tangents-and-cotangents": """api.check_array api.check_tangent api.jvp api.linearize
         api.flatten_cotangents api.linear_transpose api.check_one_kind
-        avals.AbstractValue.to_tangent_aval""",
+        avals.AbstractValue.to_tangent_aval experimental.jet""",
     "axes-of-vmap": """api.vmap api.broadcast_axes api.canonical_axis api.mapped_size
         interpreters.batching""",
     "trees-that-do-not-match": "tree_util",

@@ -77,8 +77,8 @@ def assert_near(got, want, where):
 
 # --- Floats of 16 bits ----------------------------------------------------------------------------
 
-SPECIAL = [0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 65504, 65520, 6e-8, 3e-8, 2.98e-8, 1e-40, 3.4e38,
-           1 + 2 ** -8, 1 + 3 * 2 ** -8, 1 + 2 ** -11, 1 + 3 * 2 ** -11, 2049, 2051]
+SPECIAL = [0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 65504, 65520, 6e-8, 3e-8, 2.98e-8, 1e-40,
+           3.4e38, 1 + 2 ** -8, 1 + 3 * 2 ** -8, 1 + 2 ** -11, 1 + 3 * 2 ** -11, 2049, 2051]
 
 NARROW = [np.dtype(np.float16), bfloat16]
 
@@ -101,8 +101,8 @@ def test_conversions_round_to_the_nearest_even(dtype, renderer):
 @pytest.mark.parametrize("renderer", RENDERERS)
 def test_doubles_are_rounded_once_to_float16(renderer):
     with minijax.enable_x64(True):
-        x = np.array([1 + 2.0 ** -11 + 2.0 ** -40, 1 + 2.0 ** -11, 65519.999999, 1e300, -5.960464477e-8,
-                      2.98023223876953125e-08, 2.9802322387695316e-08, np.nan])
+        x = np.array([1 + 2.0 ** -11 + 2.0 ** -40, 1 + 2.0 ** -11, 65519.999999, 1e300,
+                      -5.960464477e-8, 2.98023223876953125e-08, 2.9802322387695316e-08, np.nan])
         got, = compiled(lambda x: x.astype(np.float16), x, renderer=renderer)(x)
         with np.errstate(over="ignore"):
             np.testing.assert_array_equal(as_bits(got), as_bits(x.astype(np.float16)))
@@ -191,7 +191,8 @@ def test_functions_of_complex_numbers(name, dtype):
                 good = np.isfinite(want) & (abs(want) < 1e30)
                 eps = np.finfo(dtype).eps
                 wrong = abs(got - want) > 8 * eps * abs(want) + 1e-44
-                assert not wrong[good].any(), (z[good & wrong], got[good & wrong], want[good & wrong])
+                where = good & wrong
+                assert not where.any(), (z[where], got[where], want[where])
 
 
 @pytest.mark.parametrize("size", [3, 40])
@@ -260,9 +261,11 @@ def test_sorting_in_a_loop(dtype, shape, axis):
     y = np.arange(x.size, dtype=np.int32).reshape(shape) % 5
 
     def sorts(x, y):
-        outs = [lax.sort(x, axis), *lax.sort((x, y), axis, num_keys=1), *lax.sort((x, y, -y), axis, num_keys=2)]
+        outs = [lax.sort(x, axis), *lax.sort((x, y), axis, num_keys=1),
+                *lax.sort((x, y, -y), axis, num_keys=2)]
         if x.dtype.kind != "c":
-            outs += [o for k in {1, min(3, shape[axis]), shape[axis]} for o in lax.top_k(x, k, axis=axis)]
+            for k in {1, min(3, shape[axis]), shape[axis]}:
+                outs += lax.top_k(x, k, axis=axis)
         return outs
 
     want = sorts(jnp.asarray(x), jnp.asarray(y))
@@ -272,7 +275,8 @@ def test_sorting_in_a_loop(dtype, shape, axis):
         exe = compiled(in_loop, *stacked, renderer=renderer)
         assert stays_in_machine_code(exe)
         for g, w in zip(exe(*stacked), want, strict=True):
-            np.testing.assert_array_equal(g[0].astype(np.complex64), np.asarray(w).astype(np.complex64))
+            np.testing.assert_array_equal(g[0].astype(np.complex64),
+                                          np.asarray(w).astype(np.complex64))
             if np.issubdtype(g.dtype, np.floating):     # zeros of either sign keep their order
                 np.testing.assert_array_equal(np.signbit(g[0]), np.signbit(np.asarray(w)))
 
@@ -285,3 +289,75 @@ def test_a_long_row():
 
 def test_at_the_top_numpy_sorts():
     assert not stays_in_machine_code(compiled(jnp.sort, np.ones(8, np.float32)))
+
+
+# --- What is the same in every turn ---------------------------------------------------------------
+
+def hoisted(f, *args):
+    """Names of the equations outside of loops, and of those inside the first one."""
+    exe = compile_jaxpr(minijax.make_jaxpr(f)(*args))
+    jaxpr = exe.passes["hoist_invariants"].jaxpr
+    with minijax.disable_jit():
+        want = minijax.tree.leaves(f(*args))
+    for g, w in zip(exe(*map(np.asarray, args)), want, strict=True):
+        np.testing.assert_allclose(g, np.asarray(w), rtol=2e-5)
+    loop = next(e for e in jaxpr.eqns if e.primitive.name in ("scan", "while"))
+    inside = loop.params["jaxpr" if loop.primitive.name == "scan" else "body_jaxpr"].jaxpr
+    return [[e.primitive.name for e in eqns] for eqns in (jaxpr.eqns, inside.eqns)]
+
+
+W = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32)
+
+
+def test_invariants_leave_a_scan():
+    def f(w, x):
+        body = lambda c, x: (jnp.tanh(c * jnp.exp(w)[0] + x), jnp.sin(w[0]))
+        return lax.scan(body, w[1], x)
+    outside, inside = hoisted(f, W, W)
+    assert {"exp", "sin"} <= {*outside} and not {"exp", "sin"} & {*inside}
+    assert "tanh" in inside
+
+
+def test_invariants_leave_a_while_and_its_condition():
+    def f(w, n):
+        return lax.while_loop(lambda c: c[0] < n + jnp.cos(w[0, 0]).astype(int),
+                              lambda c: (c[0] + 1, c[1] @ jnp.exp(w)), (0, w))
+    for n in (-1, 0, 3):
+        outside, inside = hoisted(f, W, np.int32(n))
+        assert {"exp", "cos"} <= {*outside} and "exp" not in inside
+
+
+def test_invariants_leave_nested_loops():
+    def f(w, x):
+        inner = lambda x: lax.fori_loop(0, 3, lambda i, c: c * jnp.exp(w[0]) + jnp.sin(x), x)
+        return lax.map(inner, x)
+    outside, inside = hoisted(f, W, W)
+    assert "exp" in outside and "sin" in inside
+
+
+def test_what_stays_in_a_loop():
+    x = np.linspace(0, 1, 100, dtype=np.float32)
+    table = lambda c, _: (c + jnp.exp(-abs(x_now[:, None] - x_now)).sum(), None)
+
+    def f(x):
+        nonlocal x_now
+        x_now = x
+        return lax.scan(table, jnp.float32(0), None, length=3)[0]
+    x_now = None
+    outside, inside = hoisted(f, x)
+    assert "exp" in inside and "exp" not in outside
+
+    once = lambda w: lax.scan(lambda c, _: (c + jnp.exp(w), None), w, None, length=1)[0]
+    exe = compile_jaxpr(minijax.make_jaxpr(once)(W))
+    assert [e.primitive.name for e in exe.passes["hoist_invariants"].jaxpr.eqns] == ["scan"]
+
+
+def test_effects_stay_in_a_loop(capsys):
+    def f(w):
+        def body(i, c):
+            minijax.debug.print("{}", w[0])
+            return c + w
+        return lax.fori_loop(0, 3, body, w)
+    minijax.jit(f)(W[0])
+    minijax.effects_barrier()
+    assert len(capsys.readouterr().out.split()) == 3

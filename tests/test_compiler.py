@@ -326,7 +326,8 @@ def test_several_threads_at_once():
 def test_passes_can_be_looked_at():
     exe = compiled(lambda x: [bind("exp", x)], rand(3))
     assert list(exe.passes) == ["inline_calls", "dead_code", "fold_constants", "exact_identities",
-                                "transposed_products", "common_subexpressions", "lower",
+                                "transposed_products", "hoist_invariants",
+                                "common_subexpressions", "lower",
                                 "tile_loops", "add_in_place", "fuse", "update_in_place",
                                 "reuse_donated"]
     assert "exp" in exe.ir_text() and "# b:f32[3] = exp a" in exe.as_text()

@@ -113,6 +113,22 @@ def test_the_option_takes_jaxs_values():
         config.update("jax_traceback_filtering", "some")
 
 
+def test_frames_of_generated_code_are_left_out_too():
+    def rejects(x):
+        raise KeyError("mine")
+    error, files = frames_of(
+        lambda: jax.jit(lambda x: jax.pure_callback(rejects, x, x))(1.0), "remove_frames")
+    assert isinstance(error, KeyError) and set(files) == {__file__}
+
+
+def test_a_result_that_is_no_array_names_its_function():
+    def nameless(x):
+        return {"a": "text"}
+    for run in (jax.jit(nameless), lambda x: lax.cond(True, nameless, nameless, x)):
+        with pytest.raises(TypeError, match="a result of nameless, which is being traced: value 'text'"):
+            run(1.0)
+
+
 def test_errors_of_the_user_pass_unchanged():
     class Mine(Exception):
         pass

@@ -247,3 +247,25 @@ def test_rules_can_be_taken_away():
         np.testing.assert_allclose(expand(), want, rtol=1e-5)
         with forget("jvp"), pytest.raises(MissingRuleError):
             expand()
+
+
+@pytest.mark.parametrize("error, f", [
+    (KeyError, lambda np, lax, x: lax.scan(lambda c, _: (c * x, None), x, None, length=2)[0]),
+    (KeyError, lambda np, lax, x: lax.cond(True, np.sin, np.cos, x)),
+    (KeyError, lambda np, lax, x: lax.lgamma(x)),
+    (TypeError, lambda np, lax, x: np.abs(x * 1j)),
+    (TypeError, lambda np, lax, x: lax.clamp(0.2, np.stack([x, x]), 0.7)),
+])
+def test_more_than_jax_has(error, f):
+    """The rows about `jet` in the book's table of departures."""
+    with pytest.raises(error):
+        real_jet(lambda x: f(real_jnp, real_jax.lax, x), (0.5,), ((1.0, 0.0),))
+    got = jet(lambda x: f(jnp, lax, x), (0.5,), ((1.0, 0.0),))[1]
+    want = nested(lambda x: f(jnp, lax, x), 0.5, [1.0, 0.0])
+    np.testing.assert_allclose(np.array(got), np.array(want), rtol=1e-5)
+
+
+def test_powers_of_numbers_below_zero():
+    power = lambda np, x: np.power(x, np.float32(3.0))
+    assert np.isnan(real_jet(lambda x: power(real_jnp, x), (-1.0,), ((1.0, 0.0),))[1]).all()
+    np.testing.assert_allclose(jet(lambda x: power(jnp, x), (-1.0,), ((1.0, 0.0),))[1], [3.0, -6.0])

@@ -2,7 +2,7 @@
 
 from minijax.book.svg import Drawing, PALETTE, path, rect, text, text_width
 from minijax.compiler.render_python import comment_text, names_in
-from minijax.loop_ir import Call, Loop, Nest, all_nodes, programs_in
+from minijax.loop_ir import Call, Loop, Nest, Product, all_nodes, programs_in
 
 __all__ = ["draw_fusion", "equations_of", "step_name"]
 
@@ -51,6 +51,8 @@ def equations_of(step):
 
 def step_name(step):
     """What kind of step it is, and how many turns its loops make."""
+    if isinstance(step, Product):
+        return f"product {' × '.join(str(a.size) for a in step.axes if a.size != 1)}"
     if isinstance(step, Nest):
         return f"loop {' × '.join(str(a.size) for a in step.axes) or 'once'}"
     if isinstance(step, Call):

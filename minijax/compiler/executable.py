@@ -18,6 +18,7 @@ from minijax.array import Array
 from minijax.compiler import runtime
 from minijax.compiler.donation import reuse_donated
 from minijax.compiler.fuse import fuse
+from minijax.compiler.hoist import hoist_invariants
 from minijax.compiler.in_place import add_in_place, update_in_place
 from minijax.compiler.ir_text import program_text
 from minijax.compiler.native import assembly_text, llvm_text, native_functions
@@ -40,9 +41,10 @@ __all__ = [
 
 # --- The list of passes ---------------------------------------------------------------------------
 
-# jaxpr -> jaxpr five times, then loop IR four times; the last is what is compiled.
+# jaxpr -> jaxpr seven times, then loop IR five times; the last is what is compiled.
 PASSES = (inline_calls, dead_code, fold_constants, exact_identities, transposed_products,
-          common_subexpressions, lower, tile_loops, add_in_place, fuse, update_in_place)
+          hoist_invariants, common_subexpressions, lower, tile_loops, add_in_place, fuse,
+          update_in_place)
 
 
 def run_passes(closed):

@@ -61,8 +61,9 @@ def int64(number):
 def typed_constant(value, dtype):
     """A NumPy number as an LLVM constant."""
     if dtype in COMPLEX:
-        kind = llvm_type(dtype).elements[0]
-        return ir.Constant.literal_struct([ir.Constant(kind, float(x)) for x in (value.real, value.imag)])
+        parts = float(value.real), float(value.imag)
+        return ir.Constant.literal_struct([ir.Constant(llvm_type(dtype).elements[0], x)
+                                           for x in parts])
     if dtype in NARROW:
         value = np.asarray(value, dtype).view(np.uint16)
     return ir.Constant(llvm_type(dtype), float(value) if is_float(dtype) else int(value))
@@ -305,7 +306,8 @@ def narrow(builder, value, source, target):
     last = builder.and_(builder.lshr(number, constant(number, 16)), constant(number, 1))
     rounded = builder.add(number, builder.add(last, constant(number, 0x7FFF)))
     # adding could make an infinity or a zero of a NaN
-    quiet = builder.or_(builder.and_(number, constant(number, 2 ** 31)), constant(number, 0x7FC00000))
+    sign = builder.and_(number, constant(number, 2 ** 31))
+    quiet = builder.or_(sign, constant(number, 0x7FC00000))
     number = builder.select(is_nan(builder, SINGLE, single), quiet, rounded)
     return builder.trunc(builder.lshr(number, constant(number, 16)), like(value.type, INT16))
 

@@ -86,9 +86,16 @@ class JaxprTrace(Trace):
         outs = [JaxprTracer(self, v, source) for v in outvars]
         return outs if primitive.multiple_results else outs[0]
 
+    def to_result(self, x):
+        try:
+            typeof(x)
+        except TypeError as error:
+            raise TypeError(f"a result of {self.name}, which is being traced: {error}") from None
+        return self.to_atom(x)
+
     def to_jaxpr(self, outs):
         """The finished program with results `outs`, and the values of its constvars."""
-        outvars = [self.to_atom(x) for x in outs]
+        outvars = [self.to_result(x) for x in outs]
         constvars = [var for var, _, _ in self.constants.values()]
         consts = [value for _, value, _ in self.constants.values()]
         jaxpr = Jaxpr(constvars, self.invars, outvars, self.eqns, frozenset(self.effects), self.name)

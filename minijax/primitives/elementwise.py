@@ -340,7 +340,8 @@ integer_pow_p.def_abstract_eval(integer_pow_aval)
 defjvp(integer_pow_p, lambda t, x, *, y: integer_pow_tangent(t, x, y))
 def_not_linear(integer_pow_p)
 defvectorized(integer_pow_p)
-lower_elementwise(integer_pow_p, lambda x, *, y: scalar_power(x, y), lambda x, *, y: pair_power(x, y))
+lower_elementwise(integer_pow_p, lambda x, *, y: scalar_power(x, y),
+                  lambda x, *, y: pair_power(x, y))
 
 def scalar_power(x, y):
     return by_squaring(x, y, const_like(x, 1), partial(op, "mul"), partial(op, "div"))
@@ -1272,7 +1273,8 @@ def_elementwise_aval(nextafter_p, FLOAT)
 nextafter_p.def_impossible("jvp", "a step to the next number is not smooth; JAX has no rule either")
 def_not_linear(nextafter_p)
 defbroadcasting(nextafter_p)
-lower_moving(nextafter_p, lambda x, y: next_narrow(x, y) if x.dtype in NARROW else op("nextafter", x, y))
+lower_moving(nextafter_p, lambda x, y: next_narrow(x, y) if x.dtype in NARROW else
+             op("nextafter", x, y))
 
 def next_narrow(x, y):
     """The next float of 16 bits: its neighbours' bits are those of the next integers."""
@@ -1324,7 +1326,8 @@ def rounded_bits(x, *, exponent_bits, mantissa_bits):
     bits = Op("bitcast", (x,), integer)
     cut = info.nmant - mantissa_bits
     if cut > 0:
-        last = op("and", op("shift_right_logical", bits, const_like(bits, cut)), const_like(bits, 1))
+        last = op("shift_right_logical", bits, const_like(bits, cut))
+        last = op("and", last, const_like(bits, 1))
         bits = op("add", bits, op("add", last, const_like(bits, 2 ** (cut - 1) - 1)))
         bits = op("and", bits, const_like(bits, 2 ** (8 * integer.itemsize) - 2 ** cut))
     rounded, bias = Op("bitcast", (bits,), x.dtype), 2 ** (exponent_bits - 1) - 1
