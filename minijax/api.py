@@ -426,11 +426,13 @@ def standard_basis(leaves):
 
 def columns_of_jacobian(f, args, has_aux, holomorphic):
     leaves, in_tree = tree_flatten(tuple(args))
-    out, f_lin, *aux = linearize(f, *args, has_aux=has_aux)
+    basis = tree_unflatten(in_tree, standard_basis(leaves))
+    # Not linearize: between its two passes the residuals of a long loop would have to be kept.
+    push = vmap(lambda *tangents: jvp(f, args, tangents, has_aux=has_aux),
+                out_axes=(None, -1, None) if has_aux else (None, -1))
+    out, columns, *aux = push(*basis)
     for y in tree_leaves(out) if holomorphic else ():
         check_output_dtype("jacfwd", typeof(y).dtype, fun_name(f), holomorphic)
-    basis = tree_unflatten(in_tree, standard_basis(leaves))
-    columns = vmap(f_lin, out_axes=-1)(*basis)
     return (tree_map(lambda c, y: split_into(c, y, leaves, in_tree), columns, out),
             *aux)
 

@@ -338,6 +338,15 @@ def test_large_products_in_loops_are_calls_of_blas(lhs, rhs, numbers, dtype):
     assert not has_calls(loop) and any(isinstance(s, Product) for s in loop.body.steps)
 
 
+def test_products_of_any_size_stay_in_the_loop():
+    def f(x, w):
+        return lax.while_loop(lambda c: jnp.sum(c) > 1e3, lambda c: (c @ w) * 0.5, x)
+    x, w = np.full((130, 120), 3, np.float32), np.full((120, 120), 1 / 120, np.float32)
+    exe = executable(f, x, w, renderer="llvm")
+    assert not any(map(has_calls, exe.passes["fuse"].steps)) and "product" in exe.ir_text()
+    np.testing.assert_allclose(exe(x, w)[0], x / 64, rtol=1e-5)
+
+
 def test_operands_of_products_are_read_where_they_are():
     def chain(ws, x):
         def turn(x, i):

@@ -357,6 +357,27 @@ def test_a_million_turns_take_no_memory_when_their_rows_are_dropped():
     assert peak < 100_000
 
 
+@pytest.mark.parametrize("compiled", [True, False], ids=["jit", "eager"])
+@pytest.mark.parametrize("way", ["jvp", "vmap", "jacfwd", "jvp of jvp"])
+def test_derivatives_of_a_million_turns_take_no_memory_either(way, compiled):
+    def last(x, turns):
+        return minijax.lax.fori_loop(0, turns, lambda i, c: mnp.sin(c) + 1e-6 * i, x)
+
+    jvp = lambda f: lambda x: minijax.jvp(f, (x,), (x,))
+    transform = {"jvp": jvp, "vmap": lambda f: lambda x: minijax.vmap(f)(mnp.stack([x, x])),
+                 "jacfwd": minijax.jacfwd, "jvp of jvp": lambda f: jvp(jvp(f))}[way]
+    f = transform(lambda x: last(x, 1_000_000))
+    f = minijax.jit(f) if compiled else f
+    f(mnp.ones(4))
+    tracemalloc.start()
+    f(mnp.ones(4))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000             # a float a turn would be 4 MB
+    if compiled:
+        assert f.lower(mnp.ones(4)).compile().memory_analysis().temp_size_in_bytes < 1000
+
+
 def test_dtypes_without_machine_code():
     for dtype in (mnp.bfloat16, np.complex64, np.float16):
         x = np.arange(4).astype(dtype)

@@ -752,3 +752,202 @@ def test_residuals_are_trees():
                 lib.jit(lib.grad(lib.jit(f)))(2.0),
                 lib.grad(lambda x: lib.numpy.sum(lib.vmap(f)(x)))(X))
     same(program)
+
+
+# --- Every rule in every transformation -----------------------------------------------------------
+
+# Each makes a function of a vector of three positive numbers.
+
+def newton(lib, f, y):
+    step = lambda i, y: y - f(y) / lib.grad(lambda y: f(y).sum())(y)
+    return lib.lax.fori_loop(0, 20, step, y)
+
+
+def a_root(lib):
+    def power(x):
+        return lib.lax.custom_root(lambda y: y ** 2 - x ** 3, lib.numpy.ones_like(x),
+                                   lambda f, y: newton(lib, f, y),
+                                   lambda g, y: y / g(lib.numpy.ones_like(y)))
+    return power
+
+
+def a_root_of_trees(lib):
+    def f(a):
+        system = lambda y: {"u": y["u"] * a - 1.0, "v": y["v"] - a * y["u"] ** 2}
+        solve = lambda f, y: ({"u": 1.0 / a, "v": 1.0 / a}, {"aux": 3.0 * a})
+        inverse = lambda g, y: {"u": y["u"] / a, "v": y["v"] + 2.0 * y["u"] / a}
+        found, aux = lib.lax.custom_root(system, {"u": a, "v": a}, solve, inverse, has_aux=True)
+        return found["u"] * found["v"] + aux["aux"]
+    return f
+
+
+def a_solution(lib, symmetric=False):
+    matrix = np.array([[2, 0.3, 0.1], [0.2, 3, 0.4], [0.1, 0.5, 4]], np.float32)
+    matrix = matrix + matrix.T if symmetric else matrix
+
+    def solve(matvec, b):
+        step = lambda i, x: x + 0.1 * (b - matvec(x))
+        return lib.lax.fori_loop(0, 80, step, lib.numpy.zeros_like(b))
+
+    def f(x):
+        scaled = lambda y: matrix @ y * (1.0 + 0.1 * x)
+        matvec = (lambda y: matrix @ y) if symmetric else scaled
+        return lib.lax.custom_linear_solve(matvec, x ** 2, solve, solve, symmetric=symmetric)
+    return f
+
+
+def a_solution_of_trees(lib):
+    def f(d):
+        matvec = lambda x: {"p": x["p"] * d, "q": x["q"] * d * 2.0}
+        solve = lambda _, b: ({"p": b["p"] / d, "q": b["q"] / (2.0 * d)}, {"aux": d, "n": 3})
+        x, _ = lib.lax.custom_linear_solve(matvec, {"p": d ** 2, "q": 3.0 * d}, solve, solve,
+                                           has_aux=True)
+        return x["p"] * x["q"] * d
+    return f
+
+
+def its_own_pullback(lib):
+    @lib.custom_gradient
+    def inner(d, y):
+        out = {"a": lib.numpy.sin(d["x"]) * y, "b": y * 2.0}
+        return out, lambda ct: ({"x": ct["a"] * y * 5.0}, (ct["b"] * d["x"]).sum())
+
+    def f(x):
+        out = inner({"x": x}, x.sum())
+        return out["a"] * out["b"]
+    return f
+
+
+def converted(lib):
+    @partial(lib.custom_vjp, nondiff_argnums=(0,))
+    def call(f, x, *consts):
+        return f(x, *consts)
+    call.defvjp(lambda f, x, *consts: (f(x, *consts), (x, consts)),
+                lambda f, res, ct: lib.vjp(f, res[0], *res[1])[1](ct * 2.0))
+
+    def f(x):
+        y = {"a": x * 2.0}
+        g, consts = lib.closure_convert(lambda z: lib.numpy.sin(z) * y["a"] + x, x)
+        return call(g, x, *consts)
+    return f
+
+
+def with_optimize_remat(lib):
+    @partial(lib.custom_vjp, nondiff_argnums=(0,))
+    def inner(n, d):
+        return {"o": lib.numpy.sin(d["a"]) * n, "p": d["b"] * 2.0}
+    inner.defvjp(lambda n, d: (inner(n, d), lib.numpy.cos(d["a"])),
+                 lambda n, cos, ct: ({"a": ct["o"] * cos * n, "b": ct["p"] * 3.0},),
+                 optimize_remat=True)
+
+    def f(x):
+        out = inner(2.0, {"a": x, "b": x * x})
+        return out["o"] + out["p"]
+    return f
+
+
+def not_linear_backwards(lib):
+    """`bwd` clips and takes exponentials, so it matters which zeros it is shown."""
+    @lib.custom_vjp
+    def inner(x):
+        return lib.numpy.sin(x), lib.numpy.cos(x)
+    inner.defvjp(lambda x: (inner(x), x),
+                 lambda x, ct: (lib.numpy.clip(ct[0], -0.1, 0.1) + lib.numpy.exp(ct[1]),))
+    return lambda x: inner(x)[0] + x
+
+
+RULES = [a_root, a_root_of_trees, a_solution, partial(a_solution, symmetric=True),
+         a_solution_of_trees, its_own_pullback, converted, with_optimize_remat,
+         not_linear_backwards]
+summed = lambda f: lambda x: f(x).sum()
+EVERY_WAY = {
+    "value": lambda lib, f: f,
+    "grad": lambda lib, f: lib.grad(summed(f)),
+    "jit of grad": lambda lib, f: lib.jit(lib.grad(summed(f))),
+    "vmap of grad": lambda lib, f: lambda x: lib.vmap(lib.grad(summed(f)))(
+        lib.numpy.stack([x, 2.0 * x])),
+    "grad of checkpoint": lambda lib, f: lib.grad(summed(lib.checkpoint(f))),
+    "grad of scan": lambda lib, f: lib.grad(summed(lambda x: lib.lax.scan(
+        lambda c, _: (f(c), c), x, None, length=2)[0])),
+    "grad of cond": lambda lib, f: lib.grad(summed(lambda x: lib.lax.cond(
+        x[0] > 0, f, lambda x: x, x))),
+    "grad of grad": lambda lib, f: lib.grad(summed(lib.grad(summed(f)))),
+}
+
+
+@pytest.mark.parametrize("way", EVERY_WAY)
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: getattr(r, "__name__", "symmetric"))
+def test_every_rule_in_every_transformation(rule, way):
+    if rule is with_optimize_remat and way == "grad of grad":
+        pytest.skip("JAX raises: it can't differentiate this twice")
+    program = lambda lib, x: EVERY_WAY[way](lib, rule(lib))(x)
+    theirs, ours = program(jax, np.abs(X)), program(minijax, np.abs(X))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_zeros_that_a_rule_sees_in_a_loop():
+    """A carry's cotangent is an array in every turn if it is one in any; other zeros stay symbols."""
+    def seen(lib):
+        found = []
+
+        @lib.custom_vjp
+        def f(x, y):
+            return x * y, y
+
+        def bwd(res, cts):
+            found.append([type(ct).__name__ == "SymbolicZero" for ct in cts])
+            return cts[0] * res[1], cts[0] * res[0]
+        f.defvjp(lambda x, y: ((x.value * y.value, y.value), (x.value, y.value)), bwd,
+                 symbolic_zeros=True)
+        lib.grad(lambda x: lib.lax.scan(lambda c, _: (f(c, x)[0], None), x, None,
+                                        length=3)[0].sum())(X)
+        return found[-1]
+    assert seen(minijax) == seen(jax) == [False, True]
+
+
+def doubled(lib):
+    f = lib.custom_jvp(lambda x: x * 2.0)
+    f.defjvp(lambda primals, tangents: (primals[0] * 2.0, tangents[0] * 2.0))
+    return f
+
+
+LINEAR = {
+    "carry of scan": lambda lib, x: lib.lax.scan(lambda c, _: (c * 2.0, c * 3.0), x, None, length=3),
+    "rows of scan": lambda lib, x: lib.lax.scan(
+        lambda c, r: (c * 2.0 + r, c), 0.0 * x[0], x, reverse=True),
+    "cond": lambda lib, x: lib.lax.cond(True, lambda x: x * 2.0, lambda x: x * 3.0, x),
+    "switch": lambda lib, x: lib.lax.switch(1, [lambda x: x, lambda x: x * X], x),
+    "fori_loop": lambda lib, x: lib.lax.fori_loop(0, 3, lambda i, c: c * 2.0, x),
+    "map": lambda lib, x: lib.lax.map(lambda r: r * 3.0, x),
+    "checkpoint": lambda lib, x: lib.checkpoint(lambda x: x * 2.0)(x),
+    "jit": lambda lib, x: lib.jit(lambda x: {"a": x * 2.0, "b": x.sum()})(x),
+    "custom_jvp": lambda lib, x: lib.lax.scan(
+        lambda c, _: (doubled(lib)(c), None), x, None, length=2)[0],
+    "solve": lambda lib, x: lib.lax.custom_linear_solve(
+        lambda y: y * X, x, lambda _, b: b / X, lambda _, b: b / X),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_linear_transpose_of_programs_in_programs(name):
+    def program(lib, x):
+        f = partial(LINEAR[name], lib)
+        ct = lib.tree_util.tree_map(lambda y: y * 0 + 2.0, f(x))
+        return lib.linear_transpose(f, x)(ct)
+    same(program, X)
+
+
+@pytest.mark.parametrize("rule", [*RULES[:6]], ids=lambda r: getattr(r, "__name__", "symmetric"))
+def test_linearize_of_rules(rule):
+    if rule is its_own_pullback:
+        for lib in (jax, minijax):
+            with pytest.raises(TypeError):
+                lib.linearize(rule(lib), X)[1](X)
+        return
+
+    def program(lib, x):
+        y, linear = lib.linearize(rule(lib), np.abs(x))
+        batch = lib.vmap(linear)(lib.numpy.stack([x, 2.0 * x]))
+        return y, linear(x), lib.jit(linear)(x), batch, lib.linear_transpose(linear, x)(linear(x))
+    for got, want in zip(leaves(minijax, program(minijax, X)), leaves(jax, program(jax, X))):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)

@@ -16,19 +16,21 @@ import minijax.numpy as jnp
 from minijax.avals import ShapedArray
 from minijax.compiler import blocks, compile_jaxpr, plan, rows
 from minijax.compiler.check_ir import check_program
+from minijax.compiler.executable import run_passes
 from minijax.compiler.fuse import FUSION_PASSES, fuse
 from minijax.compiler.simplify import exact_identities, fold_constants
 from minijax.compiler.passes import common_subexpressions, dead_code, inline_calls, lower
 from minijax.config import num_threads
 from minijax.interpreters.staging import trace_to_closed_jaxpr
-from minijax.jaxpr import eval_jaxpr
-from minijax.loop_ir import Loop, Nest, Reduce, all_nodes
+from minijax.jaxpr import check_jaxpr, eval_jaxpr
+from minijax.loop_ir import Loop, Nest, Program, Reduce, all_nodes
 
 # Passes that change the order in which sums are taken.
 REORDER = {"coalesce", "cut_reductions"}
 
 
-SMALL = ((rows, "MIN_ROW", 4), (rows, "MIN_BYTES", 0), (plan, "WORTH_SHARING", 50), (plan, "PIECE", 20),
+SMALL = ((rows, "MIN_ROW", 4), (rows, "MIN_BYTES", 0),
+         (plan, "WORTH_SHARING", 50), (plan, "PIECE", 20),
          (blocks, "BLOCK", 8), (blocks, "ROWS", 8), (blocks, "AT_ONCE", 4))
 
 
@@ -113,6 +115,7 @@ PROGRAMS = {
     "sums": (lambda x: (jnp.sum(x), jnp.sum(x * x, axis=0), jnp.max(x.T + 1), jnp.prod(x[:2])), [(45, 11)]),
     "sums of three axes": (lambda x: (jnp.sum(x, (0, 2)), jnp.min(x, 1), jnp.sum(x, 2)), [(7, 20, 9)]),
     "extremes": (lambda x: (jnp.any(x > 2), jnp.all(x < 2, 0), jnp.argmax(x, 1)), [(30, 9)]),
+    "tiles of tiles": (lambda x: (jnp.tile(x, 2), jnp.tile(jnp.tile(x, 2), 2)), [(1, 20)]),
     "mean of many": (lambda x: x - x.mean(), [(101,)]),
     "columns that do not divide": (lambda x: jnp.sum(x, 0), [(43, 5)]),
     "integers": (lambda x: jnp.sum((10 * x).astype(int), 0), [(43, 5)]),
@@ -295,6 +298,21 @@ def test_a_gradient_loses_its_ones():
 
 # --- Random programs -----------------------------------------------------------------------------
 
+def check_compiler_passes(closed, *arrays):
+    """Each pass of the compiler, on jaxprs or on loop IR, leaves a legal program that agrees."""
+    want = eval_jaxpr(closed.jaxpr, closed.consts, *arrays)
+    for name, program in run_passes(closed).items():
+        if isinstance(program, Program):
+            got = run(check_program(program), [*map(np.asarray, consts), *map(np.copy, arrays)])
+        else:
+            check_jaxpr(program)
+            consts = program.consts
+            got = eval_jaxpr(program.jaxpr, consts, *arrays)
+        for g, w in zip(got, map(np.asarray, want), strict=True):
+            scale = max(1.0, float(np.max(np.abs(w), initial=0.0)))
+            np.testing.assert_allclose(g, w, rtol=2e-5, atol=2e-6 * scale, err_msg=name)
+
+
 WIDE = ((6, 4), (4, 6), (24,), (3, 2, 4), (1, 20))
 
 
@@ -322,6 +340,7 @@ def test_passes_keep_random_programs(program, differentiate):
         check_each_pass(chosen, *inputs)
         closed = trace_to_closed_jaxpr(lambda *xs: list(chosen(*xs)),
                                        [ShapedArray(x.shape, x.dtype) for x in inputs])
+        check_compiler_passes(closed, *inputs)
         compiled = compile_jaxpr(closed)
         plain = compile_jaxpr(closed, renderer="plain")(*inputs)
     results = []

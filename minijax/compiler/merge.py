@@ -5,6 +5,7 @@ A value that one loop uses is computed there; loops over the same elements becom
 values are scalars and never reach memory.
 """
 
+from collections import Counter
 from math import prod
 
 from minijax.compiler.bodies import (
@@ -20,8 +21,9 @@ from minijax.loop_ir import (
 __all__ = [
     "inline_single_uses", "values_to_inline", "is_worth_repeating", "reading_places", "add_places",
     "reads_in_step", "Group", "loop_cuts", "merge_loops", "joined_group", "absorb",
-    "reads_all_in_step", "is_written_by", "merge_sole_consumers", "final", "rebuild_groups",
-    "merged_nest", "coalesce", "coalesce_nest", "merge_axes", "is_one_loop", "coalesce_reduce",
+    "reads_all_in_step", "is_written_by", "merge_sole_consumers", "MAX_WAITING", "too_many_wait",
+    "last_reads", "use_counts", "final", "rebuild_groups", "merged_nest", "coalesce",
+    "coalesce_nest", "merge_axes", "is_one_loop", "coalesce_reduce",
 ]
 
 
@@ -188,7 +190,7 @@ def is_written_by(groups, buffer, group_of, writers):
 
 def merge_sole_consumers(groups, group_of, writers, program):
     """Move a group of nests into the only group that reads it, though that comes later."""
-    outputs = set(program.outputs)
+    outputs, uses = set(program.outputs), use_counts(program)
     readers = {}
     for g in groups:
         for step in g.steps:
@@ -200,6 +202,8 @@ def merge_sole_consumers(groups, group_of, writers, program):
         if len(others) != 1 or not g.is_simple:
             continue
         other = others.pop()
+        if other.depth > g.depth + 1 and too_many_wait(g.steps, other.steps, uses):
+            continue
         written = {b for s in g.steps for b in buffers_written(s)}
         cuts = g.cuts | other.cuts
         if (other.is_simple and is_nested(cuts) and g.nodes + other.nodes <= MAX_NODES
@@ -210,6 +214,28 @@ def merge_sole_consumers(groups, group_of, writers, program):
                 group_of[s] = other
             other.cuts, other.nodes = cuts, g.nodes + other.nodes
     return [g for g in groups if g.steps]
+
+
+# No more values than this may wait for steps that are done later than they could be.
+MAX_WAITING = 4
+
+
+def too_many_wait(early, late, uses):
+    """Whether doing some steps only together with later ones keeps many values alive until then."""
+    return len(last_reads(early, uses)) > 1 and len(last_reads([*early, *late], uses)) > MAX_WAITING
+
+
+def last_reads(steps, uses):
+    """The values from elsewhere that only these steps read."""
+    own = Counter([b for s in steps for b in {*buffers_read(s)}])
+    made = {b for s in steps for b in buffers_written(s)}
+    return [b for b, n in own.items() if uses[b] == n and b not in made]
+
+
+def use_counts(program):
+    """How many steps read each value that the program makes for itself."""
+    made = {b for s in program.steps for b in buffers_written(s)} - {*program.outputs}
+    return Counter([b for s in program.steps for b in {*buffers_read(s)} & made])
 
 
 def final(group):

@@ -185,7 +185,7 @@ def calls_and_parts(steps, turns):
     short, size = [], 0
     for step in steps:
         pieces = None if has_calls(step) else pieces_of(step)
-        alone = has_calls(step) or is_long(step) or pieces
+        alone = has_calls(step) or is_long(step) or pieces or isinstance(step, Product)
         added = 0 if alone else weight(step.body) * (evaluations(step) if is_tiny(step) else 1)
         if short and (alone or size + added > MAX_WEIGHT):
             yield Part(short, turns)

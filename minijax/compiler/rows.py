@@ -8,7 +8,7 @@ is then a row, which stays in the processor's cache, and not a matrix, which doe
 from math import prod
 
 from minijax.compiler.bodies import Builder, replace_axes
-from minijax.compiler.merge import coalesce, coalesce_nest, merge_loops
+from minijax.compiler.merge import coalesce, coalesce_nest, merge_loops, too_many_wait, use_counts
 from minijax.loop_ir import (
     Axis, Buffer, Load, Loop, Nest, Program, Quotient, Reduce, Store, all_nodes, axis_index,
     buffers_read, buffers_written, row_major, substitute_index,
@@ -32,7 +32,7 @@ MAX_NESTS = 24
 
 def fuse_rows(program):
     """Put nests that hand rows to each other under one loop over rows."""
-    steps, groups = [], row_groups(program.steps)
+    steps, groups = [], moved_to_readers(row_groups(program.steps), use_counts(program))
     for group in groups:
         outside = set(program.outputs)
         outside.update(b for g in groups if g is not group for b in g.read)
@@ -146,7 +146,7 @@ def row_groups(steps):
                 break
         else:
             groups.append(alone)
-    return moved_to_readers(groups)
+    return groups
 
 
 def earliest(group, groups):
@@ -159,7 +159,7 @@ def must_follow(group, other):
                 and group.written.isdisjoint(other.read | other.written))
 
 
-def moved_to_readers(groups):
+def moved_to_readers(groups, uses):
     """Join each group to a later one that reads it, where no group in between has to come after."""
     k = len(groups) - 1
     while k > 0:
@@ -167,6 +167,8 @@ def moved_to_readers(groups):
             if must_follow(groups[k], groups[j]):
                 both = groups[j].joined(groups[k])
                 if both is None or any(must_follow(g, groups[j]) for g in groups[j + 1:k]):
+                    continue
+                if k > j + 1 and too_many_wait(groups[j].steps, groups[k].steps, uses):
                     continue
                 groups[k] = both
                 del groups[j]

@@ -75,7 +75,7 @@ def collect_cuts(index, cuts):
     for atom in index.terms:
         if isinstance(atom, Quotient):
             axis, divisor = divided_axis(atom)
-            if axis in cuts:
+            if axis in cuts and divisor < axis.size:      # otherwise the quotient is always 0
                 cuts[axis].add(divisor)
             collect_cuts(atom.index, cuts)
 
