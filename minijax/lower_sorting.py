@@ -105,8 +105,9 @@ def find_largest(x, outs, k, size, ctx, place):
     """
     along, turn = Axis(size), Axis(k)
     index = axis_index(along)
-    rising, low = rising_number(Load(x, place(index, size))), Const(2 ** 32 - 1, np.int64)
-    number = op("sub", low, AxisValue(index, np.int64))
+    # no key is the largest integer, below which the first one is looked for
+    rising, first = rising_number(Load(x, place(index, size))), Const(2 ** 32 - 2, np.int64)
+    number = op("sub", first, AxisValue(index, np.int64))
     keys = Buffer((size,), np.dtype(np.int64))
     key = op("or", op("shift_left", rising, Const(32, np.int64)), number)
     ctx.nest([along], body_of([Store(keys, index, key)]))
@@ -119,7 +120,8 @@ def find_largest(x, outs, k, size, ctx, place):
     value = op("select", op("lt", key, limit), key, Const(np.iinfo(np.int64).min, np.int64))
     best = Reduce("max", [inner], body_of([value]), value, lanes_for([inner]))
     body.nest([], body_of([Store(following, ZERO, best)]))
-    found = op("sub", low, op("and", Load(following, ZERO), low))
+    low = op("and", Load(following, ZERO), Const(2 ** 32 - 1, np.int64))
+    found = op("sub", first, low)
     there, at = place(axis_index(turn), k), dynamic_index(found, 0, size - 1)
     body.nest([], body_of([Store(outs[0], there, Load(x, place(at, size))),
                            Store(outs[1], there, Op("convert", (found,), np.int32))]))
