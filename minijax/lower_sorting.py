@@ -5,18 +5,21 @@ Sorting in loop IR, for loops that a call of NumPy would take out of machine cod
 elements are merged in pairs: a merge is a loop whose carries are two places to read from.
 """
 
+from functools import partial
 from math import prod
 
 import numpy as np
 
 from minijax.loop_ir import (
-    Axis, AxisValue, Buffer, COMPLEX, Const, Dynamic, Index, Load, Loop, LoweringContext, Op, Store,
-    ZERO, axis_index, body_of, const_like, library_step, op, parts_of, wide,
+    Axis, AxisValue, Buffer, COMPLEX, Const, Dynamic, Index, Load, Loop, LoweringContext, Op,
+    Reduce, Store, ZERO, axis_index, body_of, const_like, dynamic_index, lanes_for, library_step,
+    op, parts_of, wide,
 )
 
 __all__ = [
-    "lower_sort", "lower_top_k", "stays_in_loop", "sort_rows", "merge_runs", "merge_turn",
-    "is_less", "comes_before", "falling_key",
+    "lower_sort", "lower_top_k", "stays_in_loop", "sort_rows", "for_each_row", "FEW",
+    "find_largest", "rising_number", "merge_runs", "merge_turn", "is_less", "comes_before",
+    "falling_key",
 ]
 
 
@@ -33,10 +36,13 @@ def lower_sort(ctx, *values, dimension, num_keys, **params):
 
 
 def lower_top_k(ctx, x, *, k, axis):
-    """Sort elements and their places by falling keys; keep the first k."""
+    """Sort elements and their places by falling keys, and keep the first k; or look for a few."""
     if not stays_in_loop(ctx, [x]) or k == 0:
         return library_step(ctx, x, k=k, axis=axis)
     x, outs = ctx.as_buffer(x), [ctx.result(0), ctx.result(1)]
+    if k <= FEW and x.dtype.itemsize <= 4:
+        for_each_row(ctx, x.shape, axis, outs, partial(find_largest, x, outs, k, x.shape[axis]))
+        return outs
     columns = [lambda place, number: falling_key(Load(x, place)),
                lambda place, number: Load(x, place),
                lambda place, number: AxisValue(number, np.int32)]
@@ -57,26 +63,77 @@ def sort_rows(ctx, shape, axis, columns, num_keys, outs):
 
     A column is a function of an element's place in memory, and its number in the row -> node.
     """
-    size, inner = shape[axis], prod(shape[axis + 1:])
-    rows = Axis(prod(shape) // size)
+    def add_row(body, place):
+        along = Axis(shape[axis])
+        nodes = [column(place(axis_index(along), along.size), axis_index(along))
+                 for column in columns]
+        runs = [Buffer((along.size,), node.dtype) for node in nodes]
+        stores = [Store(run, axis_index(along), node) for run, node in zip(runs, nodes)]
+        body.nest([along], body_of(stores))
+        runs = merge_runs(body, runs, num_keys)
+        for column, out in outs:
+            along = Axis(out.shape[axis])
+            load = Load(runs[column], axis_index(along))
+            body.nest([along], [load, Store(out, place(axis_index(along), along.size), load)])
+
+    for_each_row(ctx, shape, axis, [out for _, out in outs], add_row)
+
+
+def for_each_row(ctx, shape, axis, outs, add_row):
+    """Append a loop over all rows along an axis, whose body add_row(context, place) makes.
+
+    place(k, size) is where element k of the row is in an array with rows of this size.
+    """
+    inner, rows = prod(shape[axis + 1:]), Axis(prod(shape) // shape[axis])
     body = LoweringContext(ctx) if rows.size > 1 else ctx
     row = axis_index(rows)
-
-    def place(k, size):
-        return row // inner * (size * inner) + row % inner + k * inner
-
-    along = Axis(size)
-    nodes = [column(place(axis_index(along), size), axis_index(along)) for column in columns]
-    runs = [Buffer((size,), node.dtype) for node in nodes]
-    stores = [Store(run, axis_index(along), node) for run, node in zip(runs, nodes)]
-    body.nest([along], body_of(stores))
-    runs = merge_runs(body, runs, num_keys)
-    for column, out in outs:
-        along = Axis(out.shape[axis])
-        load = Load(runs[column], axis_index(along))
-        body.nest([along], [load, Store(out, place(axis_index(along), along.size), load)])
+    add_row(body, lambda k, size: row // inner * (size * inner) + row % inner + k * inner)
     if rows.size > 1:
-        ctx.emit(Loop(rows, body.program([out for _, out in outs]), [], ctx.number))
+        ctx.emit(Loop(rows, body.program(outs), [], ctx.number))
+
+
+# --- A few of the largest -------------------------------------------------------------------------
+
+# So many are found by looking for the largest again and again, which a vector unit does well.
+FEW = 16
+
+
+def find_largest(x, outs, k, size, ctx, place):
+    """Append a loop that finds the largest key below the one before, k times.
+
+    A key is an integer of 64 bits: above the element's, falling upwards; below, its place.
+    """
+    along, turn = Axis(size), Axis(k)
+    index = axis_index(along)
+    # no key is the largest integer, below which the first one is looked for
+    rising, first = rising_number(Load(x, place(index, size))), Const(2 ** 32 - 2, np.int64)
+    number = op("sub", first, AxisValue(index, np.int64))
+    keys = Buffer((size,), np.dtype(np.int64))
+    key = op("or", op("shift_left", rising, Const(32, np.int64)), number)
+    ctx.nest([along], body_of([Store(keys, index, key)]))
+
+    body = LoweringContext(ctx)
+    start, now, following = (Buffer((), np.dtype(np.int64)) for _ in range(3))
+    ctx.nest([], body_of([Store(start, ZERO, Const(np.iinfo(np.int64).max, np.int64))]))
+    inner = Axis(size)
+    key, limit = Load(keys, axis_index(inner)), Load(now, ZERO)
+    value = op("select", op("lt", key, limit), key, Const(np.iinfo(np.int64).min, np.int64))
+    best = Reduce("max", [inner], body_of([value]), value, lanes_for([inner]))
+    body.nest([], body_of([Store(following, ZERO, best)]))
+    low = op("and", Load(following, ZERO), Const(2 ** 32 - 1, np.int64))
+    found = op("sub", first, low)
+    there, at = place(axis_index(turn), k), dynamic_index(found, 0, size - 1)
+    body.nest([], body_of([Store(outs[0], there, Load(x, place(at, size))),
+                           Store(outs[1], there, Op("convert", (found,), np.int32))]))
+    ctx.emit(Loop(turn, body.program([following, *outs]), [(start, now, following)]))
+
+
+def rising_number(x):
+    """An int64 in -2³¹ … 2³¹ - 1 that rises with a number of at most 32 bits."""
+    if x.dtype.kind not in "bui":
+        return op("not", Op("convert", (falling_key(x),), np.int64))
+    number = Op("convert", (x,), np.int64)
+    return op("sub", number, Const(2 ** 31, np.int64)) if x.dtype == np.uint32 else number
 
 
 # --- Merging --------------------------------------------------------------------------------------

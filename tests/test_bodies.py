@@ -250,7 +250,7 @@ def keys_of(dtype, *shape):
     return (x + 1j * rng.integers(-1, 2, shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
 
 
-SORTED = ["float32", "int32", "uint8", "bool", "float16", bfloat16, "complex64"]
+SORTED = ["float32", "int32", "uint8", "uint32", "bool", "float16", bfloat16, "complex64"]
 
 
 @pytest.mark.parametrize("dtype", SORTED, ids=str)
@@ -279,6 +279,16 @@ def test_sorting_in_a_loop(dtype, shape, axis):
                                           np.asarray(w).astype(np.complex64))
             if np.issubdtype(g.dtype, np.floating):     # zeros of either sign keep their order
                 np.testing.assert_array_equal(np.signbit(g[0]), np.signbit(np.asarray(w)))
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "int32", "float32"])
+def test_a_few_of_the_largest_at_the_edges(dtype):
+    x = np.array([0, 2 ** 32 - 1, 2 ** 31, 2 ** 31 - 1, 1, 2 ** 31, 5, 2 ** 32 - 1], np.uint32)
+    x = np.stack([x, ~x]).view(dtype)
+    for k in (3, 8):
+        f = lambda x: lax.map(lambda x: lax.top_k(x, k), x)
+        for g, w in zip(compiled(f, x)(x), lax.top_k(jnp.asarray(x), k)):
+            np.testing.assert_array_equal(g, np.asarray(w))
 
 
 def test_a_long_row():
