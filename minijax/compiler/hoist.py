@@ -89,7 +89,8 @@ def without_invariants(closed, consts):
     moved = [e for e in invariant if e.primitive.name not in STAYING]
     given = [v for e in moved for v in e.outvars]
     inner = dce_jaxpr(jaxpr.replace(eqns=[e for e in jaxpr.eqns if e not in moved]))
-    read = {v for e in inner.eqns for v in e.invars if isinstance(v, Var)} | {*inner.outvars}
+    atoms = [*(v for e in inner.eqns for v in e.invars), *inner.outvars]
+    read = {v for v in atoms if isinstance(v, Var)}
     results = [v for v in given if v in read]
     inner = inner.replace(invars=[*jaxpr.invars[:n], *results, *jaxpr.invars[n:]])
     env = dict(zip(jaxpr.invars[:n], consts))

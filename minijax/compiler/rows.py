@@ -5,6 +5,7 @@ Nests that go through the same rows become one loop over rows: what one of them 
 is then a row, which stays in the processor's cache, and not a matrix, which does not.
 """
 
+from collections import Counter
 from math import prod
 
 from minijax.compiler.bodies import Builder, replace_axes
@@ -16,7 +17,7 @@ from minijax.loop_ir import (
 
 __all__ = [
     "MIN_ROW", "MAX_ROW_BYTES", "MIN_BYTES", "MAX_NESTS", "fuse_rows", "in_rows", "accesses",
-    "is_local", "uses_axis", "row_count", "work", "common_rows", "RowGroup", "combines_early",
+    "is_local", "uses_axis", "row_count", "work", "common_rows", "RowGroup", "needs_others",
     "row_groups", "earliest", "must_follow", "moved_to_readers", "row_loop", "is_change", "row_of",
     "copy_of_row", "row_nest",
 ]
@@ -110,7 +111,7 @@ class RowGroup:
         """The group of both groups' steps if they go through the same rows, else None."""
         steps = [*self.steps, *other.steps]
         if (not all(type(s) is Nest for s in steps)
-                or other.read.isdisjoint(self.read | self.written) or combines_early(steps)):
+                or other.read.isdisjoint(self.read | self.written) or needs_others(steps)):
             return None
         rows = common_rows(steps)
         return RowGroup(steps, rows) if rows else None
@@ -125,13 +126,17 @@ class RowGroup:
         return self.rows is not None and saved >= MIN_BYTES
 
 
-def combines_early(steps):
-    """Whether a step changes memory that none of the steps before it filled."""
-    filled = set()
+def needs_others(steps):
+    """Whether a step reads or changes a buffer that some of the steps fill, but none before it."""
+    ours = {b for s in steps for b in buffers_written(s)}
+    filled = Counter()
     for step in steps:
-        if any(n.combine and n.buffer not in filled for n in step.body if isinstance(n, Store)):
+        stores = [n for n in step.body if isinstance(n, Store)]
+        used = {*buffers_read(step), *(n.buffer for n in stores if n.combine)}
+        if any(filled[b] < b.size for b in used & ours):
             return True
-        filled.update(buffers_written(step))
+        for n in stores:
+            filled[n.buffer] += 0 if n.combine else step.count()
     return False
 
 
