@@ -61,6 +61,7 @@ PLACES = {
     "repeated": lambda x: jnp.repeat(x, 3) + 1,
     "tiled": lambda x: jnp.tile(x, 2) - 1,
     "chosen": lambda x: x[jnp.argsort(x)] + x[(jnp.arange(x.size) * 7) % x.size],
+    "in order": lambda x: x[jnp.argsort(x)] + x,
     "set": lambda x: x.at[3:9].set(0.0) * 2,
 }
 
