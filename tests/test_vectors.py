@@ -102,6 +102,17 @@ def test_reductions(name, n):
         np.testing.assert_array_equal(got, plain(f, x))
 
 
+@pytest.mark.parametrize("n", range(1, 20))
+def test_few_gathered_elements_that_are_then_reduced(n):
+    x = rng().normal(size=n).astype(np.float32)
+    order = rng().permutation(n)
+    values, largest, total = minijax.jit(lambda x, i: (x[i], x[i].max(), x[i].sum()))(x, order)
+    np.testing.assert_array_equal(values, x[order])
+    assert largest == x.max()
+    np.testing.assert_allclose(total, x.sum(), rtol=1e-6, atol=1e-6)
+
+
+
 @pytest.mark.parametrize("n", [63, 64, 257])
 def test_nan_and_signed_zeros_in_every_lane(n):
     for place in range(0, n, 7):
