@@ -179,7 +179,7 @@ def lower_cond(ctx, index, *values, branches, **params):
     return outs
 
 
-# --- Running sums and first places ----------------------------------------------------------------
+# --- Running sums, argmax and argmin --------------------------------------------------------------
 
 def lower_cumulative(primitive, start, combine):
     """Running sums and the like inside loops: combine(total, element) -> total, from start(dtype).
