@@ -65,14 +65,16 @@ def dying_copy(body, nows):
 
 def put_last(steps, copy):
     """The steps with a copy, and what depends on it, behind those that don't."""
-    after, changed = [copy], set(buffers_written(copy))
+    after, changed, used = [copy], set(buffers_written(copy)), set(buffers_read(copy))
     before = steps[:steps.index(copy)]
     for step in steps[len(before) + 1:]:
-        if changed.isdisjoint(buffers_read(step)) and changed.isdisjoint(buffers_written(step)):
+        written = buffers_written(step)
+        if changed.isdisjoint([*buffers_read(step), *written]) and used.isdisjoint(written):
             before.append(step)
         else:
             after.append(step)
-            changed.update(buffers_written(step))
+            changed.update(written)
+            used.update(buffers_read(step))
     return before + after
 
 
