@@ -179,9 +179,7 @@ def lower_cond(ctx, index, *values, branches, **params):
     return outs
 
 
-# --- Along an axis --------------------------------------------------------------------------------
-
-# NumPy does these well at the top of a program; in a loop they are loops, so that it stays whole.
+# --- Running sums, argmax and argmin --------------------------------------------------------------
 
 def lower_cumulative(primitive, start, combine):
     """Running sums and the like inside loops: combine(total, element) -> total, from start(dtype).

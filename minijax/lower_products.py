@@ -136,7 +136,7 @@ def transposed(ctx, x, permutation):
     return out
 
 
-# --- Nests ----------------------------------------------------------------------------------------
+# --- Loops of our own -----------------------------------------------------------------------------
 
 def product_nest(ctx, lhs, rhs, axes, out):
     """Append loops of our own for a product."""

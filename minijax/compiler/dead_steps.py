@@ -14,7 +14,7 @@ __all__ = [
 ]
 
 
-# --- Dead steps -----------------------------------------------------------------------------------
+# --- What is needed -------------------------------------------------------------------------------
 
 def has_effect(step, program):
     """Whether a step must run though nobody reads its results."""

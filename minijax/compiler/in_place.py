@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 
-# --- Updates in place -----------------------------------------------------------------------------
+# --- Copies that nobody needs ---------------------------------------------------------------------
 
 def update_in_place(program):
     """Leave out copies in loops, inner loops first."""

@@ -80,7 +80,7 @@ def assembly(text, effort):
         return target_machine(effort).emit_assembly(optimised(text, effort))
 
 
-# --- BLAS -----------------------------------------------------------------------------------------
+# --- Where BLAS is --------------------------------------------------------------------------------
 
 # Products of matrices are calls of the library that NumPy has loaded already, so one pool of threads
 # serves both. Where it can't be found by name, SciPy has addresses of its own.

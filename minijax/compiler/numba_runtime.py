@@ -82,7 +82,7 @@ def as_dtype(t):
     return np.dtype(str(types.unliteral(t)))
 
 
-# --- Memory inside a kernel -----------------------------------------------------------------------
+# --- Lanes and guarded loads ----------------------------------------------------------------------
 
 names = {}                        # what kernels see
 

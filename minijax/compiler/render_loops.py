@@ -84,7 +84,7 @@ def changed_inside(writer, step):
     return writer.inside_loop([b for b in inside if b not in read_only])
 
 
-# --- Carries --------------------------------------------------------------------------------------
+# --- Where carries live ---------------------------------------------------------------------------
 
 @contextmanager
 def carries(writer, step):

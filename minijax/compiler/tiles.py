@@ -17,7 +17,7 @@ from minijax.loop_ir import (
 __all__ = ["TILE", "tile_loops", "examples_of", "is_for_each", "works_on_one", "tiles_of", "Tile"]
 
 
-# --- Tiles of examples ----------------------------------------------------------------------------
+# --- Which loops, and their tiles -----------------------------------------------------------------
 
 TILE = 32                         # examples that run together: some vectors of numbers
 
