@@ -61,6 +61,7 @@ PLACES = {
     "repeated": lambda x: jnp.repeat(x, 3) + 1,
     "tiled": lambda x: jnp.tile(x, 2) - 1,
     "chosen": lambda x: x[jnp.argsort(x)] + x[(jnp.arange(x.size) * 7) % x.size],
+    "in order": lambda x: x[jnp.argsort(x)] + x,
     "set": lambda x: x.at[3:9].set(0.0) * 2,
 }
 
@@ -99,6 +100,17 @@ def test_reductions(name, n):
     np.testing.assert_allclose(got, f(jnp.asarray(x)), rtol=1e-5)
     if name != "product":           # 1 + x / 1000 and the product may be rounded together
         np.testing.assert_array_equal(got, plain(f, x))
+
+
+@pytest.mark.parametrize("n", range(1, 20))
+def test_few_gathered_elements_that_are_then_reduced(n):
+    x = rng().normal(size=n).astype(np.float32)
+    order = rng().permutation(n)
+    values, largest, total = minijax.jit(lambda x, i: (x[i], x[i].max(), x[i].sum()))(x, order)
+    np.testing.assert_array_equal(values, x[order])
+    assert largest == x.max()
+    np.testing.assert_allclose(total, x.sum(), rtol=1e-6, atol=1e-6)
+
 
 
 @pytest.mark.parametrize("n", [63, 64, 257])

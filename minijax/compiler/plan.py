@@ -64,6 +64,8 @@ def is_tiny(step):
     if not isinstance(step, Nest):
         return False
     turns = evaluations(step)
+    if not all(is_short_reduction(n) for n in step.body if isinstance(n, Reduce)):
+        return False
     return turns == 1 or turns <= MAX_TURNS and turns * weight(step.body) <= MAX_UNROLLED
 
 

@@ -179,13 +179,14 @@ class StepWriter:
     # memory
 
     def load(self, node):
-        condition, index = self.condition(node.guard), self.index(node.index)
+        condition, stride = self.condition(node.guard), self.stride(node.index)
         if condition is False:
             return typed_constant(node.dtype.type(0), node.dtype)
-        if self.stride(node.index) == 1:
-            return self.vector(node.buffer, index, condition)
-        if self.stride(node.index) != 0 or is_vector(condition):
+        if stride not in (0, 1) or stride == 0 and is_vector(condition):
             return self.gather(node, condition)
+        index = self.index(node.index)
+        if stride == 1:
+            return self.vector(node.buffer, index, condition)
         if condition is True:
             return self.element(node.buffer, index)
         return load_where(self.builder, node.dtype, condition, self.memory[node.buffer],
