@@ -160,8 +160,9 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
 
     Of its arguments and results nothing changes. `policy(primitive, *avals, **params)` says which
     results may be saved (see `checkpoint_policies`; none, by default). Arguments in
-    `static_argnums` or `static_argnames` are Python values. With `prevent_cse` (a bool, or a tuple that is a prefix of the arguments) the compiler
-    is kept from reusing what the forward pass computed; inside a loop that is not needed.
+    `static_argnums` or `static_argnames` are Python values. With `prevent_cse` (a bool, or a tuple
+    that is a prefix of the arguments) the compiler is kept from reusing what the forward pass
+    computed; inside a loop that is not needed.
     """
     if concrete is not NOT_GIVEN:
         raise NotImplementedError("the option `concrete` of checkpoint is no more, as in JAX: name "
