@@ -1,5 +1,6 @@
 """Loops and branches inside the compiler: every renderer gives what evaluation gives."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -506,3 +507,20 @@ def test_bodies_that_stay_in_machine_code(name):
             wanted = g(zs[0], zs)
         for a, b in zip(compiled(zs[0], zs), wanted):
             np.testing.assert_allclose(a, b, rtol=2e-6)
+
+
+@pytest.mark.parametrize("change", [
+    lambda lib, x, w: x.at[:10].set(x[:10] @ w),
+    lambda lib, x, w: lib.lax.dynamic_update_slice(x, lib.numpy.tanh(x[5:15] @ w), (3, 0))])
+def test_gradient_of_a_carry_that_is_changed_in_place(change):
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(2, 20, 20)).astype(np.float32) / 4
+
+    def gradient(lib):
+        def loss(x, w):
+            turn = lambda x, _: (change(lib, x, w), None)  # noqa: E731
+            return (lib.lax.scan(turn, x, None, length=4)[0] ** 2).sum()
+        return lib.jit(lib.grad(loss, (0, 1)))(lib.numpy.asarray(x), lib.numpy.asarray(w))
+
+    for got, want in zip(gradient(minijax), gradient(jax), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
