@@ -124,14 +124,18 @@ C_FUNCTIONS = ("PyErr_SetString", "PyEval_SaveThread", "PyEval_RestoreThread", "
 
 @cache
 def linker():
-    """The linker, which knows the functions and variables of Python that entries use."""
+    """The linker, which knows the functions and variables of Python that entries use.
+
+    It is LLVM's JITLink: a program's code and constants lie in one piece of memory. The older linker
+    asks for each apart, and where these come to lie too far from one another, it aborts the process.
+    """
     api = ctypes.pythonapi
     for name in C_FUNCTIONS:
         llvm.add_symbol(name, ctypes.cast(getattr(api, name), ctypes.c_void_p).value)
     llvm.add_symbol("_Py_NoneStruct", id(None))
     error = ctypes.c_void_p.in_dll(api, "PyExc_BufferError")
     llvm.add_symbol("PyExc_BufferError", ctypes.addressof(error))
-    return llvm.create_lljit_compiler(target_machine(2))
+    return llvm.create_lljit_compiler(target_machine(2), use_jit_link=True)
 
 
 class PyMethodDef(ctypes.Structure):
