@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.__main__ import summary
+from benchmarks.__main__ import missed, summary
 from benchmarks.measure import disagreement, start, steady_times
 from benchmarks.programs import KINDS, PROGRAMS, builders, lorenz
 from minijax.book.timings import sweep_curves, sweep_plot
@@ -94,3 +94,12 @@ def test_every_row_has_a_kind_and_a_kind_its_mean():
 def test_unknown_row_lists_the_rows():
     done = run("--only", "no such row")
     assert done.returncode == 1 and "softmax rows" in done.stdout
+
+
+def test_missed_bars_are_named():
+    def row(kind, jax, numba):
+        return {"name": "a row", "kind": kind,
+                "times": {"minijax": (1.0, 1.0), "jax": (1.0, jax), "numba": (1.0, numba)}}
+    assert missed([row("elementwise", 3.0, 1.0), row("elementwise", 2.0, 0.9)]) == []
+    lines = missed([row("elementwise", 0.5, 1.0), row("eager", 4.0, 0.5)])
+    assert [what for what, _, _ in lines] == ["elementwise", "a row, jax/minijax", "a row, numba/minijax"]
