@@ -7,7 +7,6 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.avals import ShapedArray
 from minijax.compiler import compile_jaxpr, machine
 from minijax.compiler.check_ir import LoopIRError, check_program
 from minijax.compiler.dead_steps import has_calls
