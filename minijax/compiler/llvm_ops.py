@@ -299,6 +299,7 @@ def narrow(builder, value, source, target):
     if target.kind == "f":
         single = rounded_to_odd(builder, value) if source.itemsize == 8 and is_float(source) \
             else convert(builder, value, source, SINGLE)
+        builder.rounds_to_half = True     # LLVM may drop a rounding before what it may contract
         half = builder.fptrunc(single, like(value.type, HALF))
         return builder.bitcast(half, like(value.type, INT16))
     single = convert(builder, value, source, SINGLE)
@@ -385,7 +386,8 @@ def define_arithmetic(name, on_floats, on_integers):
             return join(builder, [getattr(builder, on_floats)(*pair) for pair in pairs])
         if is_float(dtype):
             # a product and a sum may be one instruction that rounds once, as in XLA
-            return getattr(builder, on_floats)(x, y, flags=("contract",))
+            flags = () if getattr(builder, "rounds_to_half", False) else ("contract",)
+            return getattr(builder, on_floats)(x, y, flags=flags)
         return getattr(builder, on_integers)(x, y)
     define(name)(emit)
 
