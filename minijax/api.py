@@ -70,7 +70,7 @@ def check_tangent(primal, tangent, where, error=TypeError):
     want, got = primal.to_tangent_aval(), typeof(tangent)
     if want.dtype != got.dtype:
         raise error(f"{where}: the tangent's dtype must be the tangent dtype of the primal; primal "
-                    f"{primal} wants {want.str_short()}, got {got.str_short()}")
+                    f"{primal} wants {want.str_short(False)}, got {got.str_short(False)}")
     if want.shape != got.shape:
         raise ValueError(f"{where}: primal and tangent must have equal shapes, got "
                          f"{want.shape} and {got.shape}")
