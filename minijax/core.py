@@ -20,7 +20,7 @@ from minijax.array import Array, as_array
 from minijax.avals import aval_of_type
 from minijax.config import checking_leaks, debug_infs, debug_nans
 from minijax.errors import (
-    ConcretizationTypeError, ImpossibleRuleError, MissingRuleError, TracerArrayConversionError,
+    ConcretizationTypeError, ImpossibleRuleError, TracerArrayConversionError,
     TracerBoolConversionError, TracerIntegerConversionError, UnexpectedTracerError, see,
 )
 from minijax.wrong_numbers import refuse_wrong_numbers
@@ -140,15 +140,17 @@ class Primitive(RuleSlots):
 
     def missing_rule(self, kind):
         """The error for a rule that isn't there."""
-        why = self.impossible.get(kind)
-        return (ImpossibleRuleError if why else MissingRuleError)(self, kind, why)
+        lack = f"no {kind} rule for primitive '{self}'"
+        if why := self.impossible.get(kind):
+            return ImpossibleRuleError(f"{lack}; it can't have one: {why}")
+        return NotImplementedError(f"{lack}; add one with {self}_p.def_{kind}(rule)")
 
     def __repr__(self):
         return self.name
 
 
 def rule_for(primitive, kind):
-    """The rule of a kind, or a MissingRuleError that says whether it can exist at all."""
+    """The rule of a kind, or an error that says whether it can exist at all."""
     rule = primitive.rules.get(kind)
     if rule is None:
         raise primitive.missing_rule(kind)
