@@ -362,6 +362,11 @@ class SourceInfo:
     line = property(lambda self: self.position[0])
     name_stack = property(lambda self: "/".join(self.scopes))
 
+    def summary(self):
+        """The place as printed programs show it: file:line:column (function)."""
+        place = ":".join(str(n) for n in self.position if n)
+        return f"{self.code.co_filename}:{place} ({self.code.co_qualname})"
+
     def __str__(self):
         scope = f" in {self.name_stack}" if self.scopes else ""
         return f"{self.code.co_filename}:{self.line} ({self.code.co_name}){scope}"
