@@ -249,7 +249,7 @@ OPTIONS = [{"source_info": True}, {"name_stack": True}, {"print_shapes": False},
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("name", ["scopes", "scanned", "calls_share_a_program", "vmapped"])
+@pytest.mark.parametrize("name", ["scopes", "scanned", "calls_share_a_program"])
 def test_options_of_pretty_print(name, options):
     make, args = PROGRAMS[name]
     assert printed(minijax, make, args, **options) == printed(jax, make, args, **options)
