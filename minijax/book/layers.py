@@ -52,8 +52,9 @@ LAYERS = (
                   "custom_derivatives", "custom_batching", "solves", "ad_checkpoint"),
           "jit, grad, vmap, … with argnums, axes and pytrees",
           "jax/_src/api.py"),
-    Layer("front", ("lax", "numpy.*", "nn", "purity", "checkers", "debug", "experimental.*", "extending",
-                    "interpreters.*", "extend.*", "__init__", "book.*"),
+    Layer("front", ("lax", "numpy.*", "nn", "purity", "checkers", "debugger", "debug",
+                    "experimental.*", "extending", "interpreters.*", "extend.*", "__init__",
+                    "book.*"),
           "what a user imports: numpy, lax, nn, debug, …; and the rule checkers",
           "jax/numpy, jax/lax, jax/nn"),
 )
