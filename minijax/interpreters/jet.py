@@ -166,20 +166,26 @@ class JetTrace(Trace):
             outs = primitive.bind(*[x[0] for x in operands], **params)
         series = Series(outs if primitive.multiple_results else [outs], None)
         if "jet" in primitive.rules and not primitive.higher_order:
-            series.grow = self.by_rule(primitive, series, operands, params)
+            series.grow = self.by_rule(primitive, series, args, params)
         else:
             series.grow = self.by_equation(primitive, args, params)
         return [JetTracer(self, Coefficients(series, i)) if moves(x) else x
                 for i, x in enumerate(series.terms[0])]
 
-    def by_rule(self, primitive, series, operands, params):
+    def by_rule(self, primitive, series, args, params):
+        operands, written = [self.terms_of(a) for a in args], []
         outs = [Coefficients(series, i) for i in range(len(series.terms[0]))]
         out = outs if primitive.multiple_results else outs[0]
 
         def grow(k):
             with set_current_trace(self.parent):
                 term = primitive.rules["jet"](k, out, *operands, **params)
-            return term if primitive.multiple_results else [term]
+            if not callable(term):
+                return term if primitive.multiple_results else [term]
+            if not written:
+                with set_current_trace(self):
+                    written.append(self.terms_of(term(*args)))
+            return [written[0][k]]
         return grow
 
     # y = f(x) along a curve has y' = f'(x) x', which is what the jvp rule computes from x and x'.
