@@ -11,13 +11,12 @@ from minijax.core import (
     Trace, Tracer, check_alive, get_current_trace, name_of, rule_for, set_current_trace, unzip2,
 )
 from minijax.dtypes import float0
-from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from minijax.jaxpr import as_function
 from minijax.leaks import leak_checked
 from minijax.rules import Zero, bind, const, instantiate_zeros, is_zero
 
 __all__ = [
-    "Series", "Coefficients", "Constant", "JetTracer", "JetTrace", "check_alive_and_pass",
-    "as_function", "moves", "scaled", "jet_flat",
+    "Series", "Coefficients", "Constant", "JetTracer", "JetTrace", "moves", "scaled", "jet_flat",
 ]
 
 
@@ -103,8 +102,10 @@ class JetTrace(Trace):
 
     def process_primitive(self, primitive, args, params):
         if not any([self.is_mine(a) for a in args]):
+            for a in args:
+                check_alive(a)
             with set_current_trace(self.parent):
-                return primitive.bind(*map(check_alive_and_pass, args), **params)
+                return primitive.bind(*args, **params)
         if primitive.applies_functions:
             # As in JAX, a function with a rule of its own is expanded like any other.
             return as_function(params["call_jaxpr"])(*args)
@@ -222,15 +223,6 @@ class JetTrace(Trace):
                 first = instantiate_zeros(x.terms[1])
             self.applied[key] = JetTracer(self, Coefficients(Series([first], grow))), x
         return self.applied[key][0]
-
-
-def check_alive_and_pass(x):
-    check_alive(x)
-    return x
-
-
-def as_function(program):
-    return jaxpr_as_fun(program) if isinstance(program, ClosedJaxpr) else program
 
 
 def moves(x):

@@ -1358,7 +1358,7 @@ lower_elementwise(reduce_precision_p, lambda x, **bits: rounded_bits(x, **bits))
 def rounded_bits(x, *, exponent_bits, mantissa_bits):
     """As `round_to_precision`: rounds by adding to the bits that are cut off, half of their last."""
     info = np.finfo(x.dtype)
-    integer = np.dtype(f"u{x.dtype.itemsize}")
+    integer = bits_of(x.dtype)
     bits = Op("bitcast", (x,), integer)
     cut = info.nmant - mantissa_bits
     if cut > 0:
