@@ -19,9 +19,10 @@ from minijax.pretty_printer import Break, Group, Indent, Text, join, layout
 __all__ = [
     "JaxprTypeError", "Var", "Literal", "is_literable", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
     "jaxprs_in_params", "inner_effects", "open_jaxpr", "eval_jaxpr", "last_reads", "jaxpr_as_fun",
-    "Names", "encode_name", "literal_text", "Printer", "in_brackets", "printed_params",
-    "param_text", "shared_programs", "unique_name", "results_not_read", "check_jaxpr", "bind_var",
-    "check_atom", "check_eqn", "dce_jaxpr", "inputs_read", "convert_constvars_jaxpr",
+    "as_function", "Names", "encode_name", "literal_text", "Printer", "in_brackets",
+    "printed_params", "param_text", "shared_programs", "unique_name", "results_not_read",
+    "check_jaxpr", "bind_var", "check_atom", "check_eqn", "dce_jaxpr", "inputs_read",
+    "variables_read", "convert_constvars_jaxpr",
 ]
 
 
@@ -192,6 +193,11 @@ def jaxpr_as_fun(closed_jaxpr):
     return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
 
+def as_function(program):
+    """The function that runs a closed jaxpr; a function stays what it is."""
+    return jaxpr_as_fun(program) if isinstance(program, ClosedJaxpr) else program
+
+
 # --- Printing -------------------------------------------------------------------------------------
 
 class Names:
@@ -358,8 +364,7 @@ def unique_name(name, taken):
 
 def results_not_read(jaxpr):
     """The results of equations that no equation reads and that are no results of the program."""
-    read = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
-    read.update(v for v in jaxpr.outvars if isinstance(v, Var))
+    read = variables_read(jaxpr)
     return [v for eqn in jaxpr.eqns for v in eqn.outvars if v not in read]
 
 
@@ -427,9 +432,14 @@ def dce_jaxpr(jaxpr, used_outputs=None):
 
 def inputs_read(jaxpr):
     """For each argument, whether the program reads or returns it."""
-    read = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
-    read.update(v for v in jaxpr.outvars if isinstance(v, Var))
+    read = variables_read(jaxpr)
     return tuple([v in read for v in jaxpr.invars])
+
+
+def variables_read(jaxpr):
+    """The variables that the program's own equations read, or that it returns."""
+    atoms = [*(v for eqn in jaxpr.eqns for v in eqn.invars), *jaxpr.outvars]
+    return {v for v in atoms if isinstance(v, Var)}
 
 
 def convert_constvars_jaxpr(jaxpr):
