@@ -409,11 +409,12 @@ class EvalTrace(Trace):
     def process_primitive(self, primitive, args, params):
         rule = primitive.rules.get("impl") or rule_for(primitive, "impl")
         if primitive.higher_order:
+            outs = rule(*[eval_operand(primitive, a) for a in args], **params)
             # A result of the program inside may be a literal of its jaxpr.
-            outs = [as_array(x) for x in rule(*[eval_operand(primitive, a) for a in args], **params)]
+            outs = [as_array(x) for x in (outs if primitive.multiple_results else [outs])]
             if debug_nans.touched or debug_infs.touched:
                 refuse_wrong_numbers(primitive.name, [x._value for x in outs])
-            return outs
+            return outs if primitive.multiple_results else outs[0]
         # One loop over the operands: this is the path of every eager operation.
         values, weak = [], "weak_type" in params
         for a in args:
