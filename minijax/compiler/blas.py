@@ -82,7 +82,7 @@ class FortranCall:
     def constant(self, value):
         """The address of a constant: a letter, a number of the matrices' dtype, or an integer.
 
-        An integer has 64 bits. A library of 32-bit integers reads the lower half, which comes first.
+        An integer has 64 bits. A library of 32-bit integers reads the lower half, which is first.
         """
         if isinstance(value, str):
             found = ir.Constant(ir.IntType(8), ord(value))
