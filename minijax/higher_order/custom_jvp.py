@@ -5,7 +5,6 @@
 batched, it applies the batched function with the batched rule, so the rule survives.
 """
 
-from minijax.array import as_array
 from minijax.avals import typeof
 from minijax.core import Primitive, UnexpectedTracerError, name_of
 from minijax.higher_order.programs import closed_program, tracked
@@ -97,7 +96,7 @@ custom_jvp_call_p.def_transpose(transpose_call)
 
 @custom_jvp_call_p.def_impl
 def _custom_jvp_impl(*args, call_jaxpr, jvp, num_consts, symbolic_zeros):
-    return [as_array(x) for x in as_function(call_jaxpr)(*args)]
+    return as_function(call_jaxpr)(*args)
 
 
 @custom_jvp_call_p.def_abstract_eval
