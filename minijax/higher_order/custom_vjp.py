@@ -8,10 +8,11 @@ differentiation, and `bwd`, which `custom_lin_p` keeps until the linear program 
 from minijax.core import Primitive, name_of
 from minijax.dtypes import float0
 from minijax.higher_order.custom_jvp import (
-    CustomCall, agree, as_function, batched, moved, no_closed_over_tangents, transpose_call,
+    CustomCall, agree, batched, moved, no_closed_over_tangents, transpose_call,
 )
 from minijax.higher_order.programs import tracked
 from minijax.interpreters.batching import batch_flat, to_dim
+from minijax.jaxpr import as_function
 from minijax.rules import Zero, bind, drop, is_undefined_primal, is_zero, not_mapped
 
 __all__ = [
