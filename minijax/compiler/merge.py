@@ -362,7 +362,7 @@ def in_squares(nest):
 
 
 def spans(size):
-    """(begin, number of sides, length of a side) of the whole sides of squares, and of a last one."""
+    """(begin, count, length) of an axis' sides of whole squares, and of a last, shorter side."""
     count, rest = divmod(size, SIDE)
     return [(0, count, SIDE)] * (count > 0) + [(size - rest, 1, rest)] * (rest > 0)
 
