@@ -554,6 +554,8 @@ class extend_axis_env:
 
 def get_axis_env():
     return _thread.axis_env
+
+
 class extend_scopes:
     """`with extend_scopes(name):` — what is traced inside remembers that it belongs to `name`."""
 
