@@ -6,6 +6,7 @@ arrays write themselves down when they are given these.
 """
 
 import zlib
+from functools import lru_cache
 
 import numpy as np
 from llvmlite import ir
@@ -13,8 +14,8 @@ from llvmlite import ir
 from minijax.compiler import vector_math
 
 __all__ = [
-    "element_of", "like", "VectorConstant", "number_of", "intrinsic", "type_name", "LlvmValue",
-    "LlvmMath", "constant_array", "emit_vector",
+    "element_of", "like", "VectorConstant", "number_of", "numbers_of", "intrinsic", "type_name",
+    "LlvmValue", "LlvmMath", "constant_array", "emit_vector",
 ]
 
 
@@ -43,6 +44,12 @@ def number_of(kind, number):
         return ir.Constant(kind, number)
     one = ir.Constant(kind.element, number)
     return VectorConstant(kind, f"splat ({one.type} {one.get_reference()})")
+
+
+@lru_cache(1000)
+def numbers_of(kind, numbers):
+    """A vector of integers; llvmlite takes long to write one down, and they come again and again."""
+    return ir.Constant(kind, [ir.Constant(kind.element, n) for n in numbers])
 
 
 def intrinsic(builder, name, overloads, result, operands):

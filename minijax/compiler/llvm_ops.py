@@ -12,7 +12,9 @@ from contextlib import contextmanager
 import numpy as np
 from llvmlite import ir
 
-from minijax.compiler.llvm_math import element_of, emit_vector, intrinsic, like, number_of
+from minijax.compiler.llvm_math import (
+    element_of, emit_vector, intrinsic, like, number_of, numbers_of,
+)
 from minijax.compiler.vector_math import FUNCTIONS
 from minijax.loop_ir import COMPLEX, NARROW
 
@@ -220,9 +222,8 @@ def load_vector(builder, dtype, memory, first, width):
 
 def lanes_of(builder, vector, first, width):
     """A part of a vector."""
-    places = [ir.Constant(ir.IntType(32), first + k) for k in range(width)]
-    mask = ir.Constant(ir.VectorType(ir.IntType(32), width), places)
-    return builder.shuffle_vector(vector, vector, mask)
+    places = numbers_of(ir.VectorType(INT32, width), range(first, first + width))
+    return builder.shuffle_vector(vector, vector, places)
 
 
 def fold_one_by_one(builder, dtype, count, memory, combine):

@@ -26,11 +26,12 @@ from minijax.loop_ir import (
 
 __all__ = [
     "SHORT", "MAX_TURNS", "MAX_UNROLLED", "QUICK", "evaluations", "weight", "is_tiny",
-    "is_short_reduction", "is_long", "is_worth_speed", "work", "MAX_WEIGHT", "Part", "Entry",
-    "used_buffers", "buffers_in_memory", "sequences_of", "count_entries", "calls_and_parts",
-    "WORTH_SHARING", "PIECE", "MAX_PIECES", "BLAS_SHARES", "pieces_of", "outermost",
-    "turns_are_apart", "steps_inside", "SMALL", "MAX_STACK", "Plan", "arrays_of", "arrays_in",
-    "bytes_of", "in_lines", "NativeMainWriter", "PartText", "program_text", "WORTH_RELEASING",
+    "is_short_reduction", "is_long", "is_worth_speed", "ONE_BY_ONE", "time_of", "work",
+    "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory", "sequences_of",
+    "count_entries", "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES", "BLAS_SHARES",
+    "pieces_of", "outermost", "turns_are_apart", "steps_inside", "SMALL", "MAX_STACK", "Plan",
+    "arrays_of", "arrays_in", "bytes_of", "in_lines", "NativeMainWriter", "PartText",
+    "program_text", "WORTH_RELEASING",
 ]
 
 
@@ -86,6 +87,19 @@ def is_worth_speed(nest, around=1):
     """Whether LLVM should vectorise a nest, which loops around it run `around` times."""
     # for a large body both what it costs and what it saves are larger
     return evaluations(nest) * around >= SHORT
+# Operations that are calls, or look into tables: there are no vectors of them.
+ONE_BY_ONE = frozenset("sin cos tan lgamma nextafter rem".split())
+
+
+def time_of(node):
+    """About how many nanoseconds a node takes for one of the numbers of a vector."""
+    if isinstance(node, (Load, Store)):
+        return 1 if any(dynamic_nodes(node.index)) else 0.025
+    if not isinstance(node, Op):
+        return 0
+    if node.name in ONE_BY_ONE or node.name == "pow":
+        return 2
+    return 0.01 if node.name in QUICK or node.name in ("div", "sqrt") else 0.2
 
 
 def work(step):
@@ -93,7 +107,8 @@ def work(step):
     if isinstance(step, Product):
         return 100 * step.axes[0].size + 0.02 * evaluations(step)
     if isinstance(step, Nest):
-        return 0.2 * evaluations(step) * weight(step.body)
+        # one number takes as long as a vector
+        return max(16, evaluations(step)) * sum(map(time_of, all_nodes(step.body)))
     if isinstance(step, Call):
         return 1000.0
     turns = step.axis.size if isinstance(step, Loop) else 100 if isinstance(step, While) else 1
@@ -211,8 +226,9 @@ def calls_and_parts(steps, turns):
 
 # --- Pieces for threads ---------------------------------------------------------------------------
 
-# A nest that takes longer than this many nanoseconds is cut into pieces of about PIECE nanoseconds.
-WORTH_SHARING, PIECE, MAX_PIECES = 200_000, 50_000, 64
+# A step that takes longer than this many nanoseconds is cut into pieces of about PIECE nanoseconds: to
+# wake another thread, and to wait for it, takes some ten thousand.
+WORTH_SHARING, PIECE, MAX_PIECES = 80_000, 5_000, 64
 
 # Matrices of more multiplications than this BLAS itself gives to its threads.
 BLAS_SHARES = 2 ** 18

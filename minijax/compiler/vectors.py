@@ -9,18 +9,17 @@ from typing import NamedTuple
 
 from llvmlite import ir
 
-from minijax.compiler.llvm_math import VectorConstant, intrinsic, like, number_of
+from minijax.compiler.llvm_math import VectorConstant, intrinsic, like, number_of, numbers_of
 from minijax.compiler.llvm_ops import (
     BIT, INT64, constant, emitters, fold_halves, int64, is_signed, memory_type,
 )
-from minijax.compiler.plan import is_short_reduction
+from minijax.compiler.plan import ONE_BY_ONE, is_short_reduction
 from minijax.loop_ir import COMPLEX, Load, Op, Quotient, Reduce, Store, dynamic_nodes, index_maps_of
 
 __all__ = [
-    "VECTOR_LANES", "FEW_VECTORS", "MAX_GATHERS", "ONE_BY_ONE", "Lanes", "vector_axis",
-    "is_in_vectors", "Turns", "stride_of", "splat", "matched", "turns_of_lanes", "is_vector",
-    "numbers_in", "vector_of", "first_lanes", "vector_load", "vector_store", "vector_address",
-    "fold_vector",
+    "VECTOR_LANES", "FEW_VECTORS", "MAX_GATHERS", "Lanes", "vector_axis", "is_in_vectors", "Turns",
+    "stride_of", "splat", "matched", "turns_of_lanes", "is_vector", "numbers_in", "vector_of",
+    "first_lanes", "vector_load", "vector_store", "vector_address", "fold_vector",
 ]
 
 
@@ -34,9 +33,6 @@ FEW_VECTORS = 2
 
 # Elements that lie apart are loaded one by one. More such loads than these are left to LLVM.
 MAX_GATHERS = 4
-
-# Operations that are calls, or look into tables.
-ONE_BY_ONE = frozenset("sin cos tan lgamma nextafter rem".split())
 
 
 class Lanes(NamedTuple):
@@ -117,8 +113,7 @@ def splat(builder, value, width):
         return number_of(kind, value.constant)
     nothing, zero = VectorConstant(kind, "poison"), ir.IntType(32)(0)
     first = builder.insert_element(nothing, value, zero)
-    places = ir.Constant(like(kind, zero.type), [zero] * width)
-    return builder.shuffle_vector(first, nothing, places)
+    return builder.shuffle_vector(first, nothing, numbers_of(like(kind, zero.type), (0,) * width))
 
 
 def matched(builder, values):
@@ -129,8 +124,7 @@ def matched(builder, values):
 
 def turns_of_lanes(builder, first, stride, width):
     """first, first + stride, …: what an index is in each lane."""
-    kind = ir.VectorType(INT64, width)
-    steps = ir.Constant(kind, [int64(k * stride) for k in range(width)])
+    steps = numbers_of(ir.VectorType(INT64, width), tuple(k * stride for k in range(width)))
     return builder.add(splat(builder, first, width), steps)
 
 
@@ -154,7 +148,7 @@ def vector_of(builder, numbers):
 def first_lanes(builder, count, width):
     """The mask of the first `count` lanes; count: a Python integer or an int64."""
     if isinstance(count, int):
-        return ir.Constant(ir.VectorType(BIT, width), [BIT(int(k < count)) for k in range(width)])
+        return numbers_of(ir.VectorType(BIT, width), tuple(int(k < count) for k in range(width)))
     lanes = turns_of_lanes(builder, int64(0), 1, width)
     return builder.icmp_signed("<", lanes, splat(builder, count, width))
 
