@@ -326,7 +326,7 @@ def test_passes_can_be_looked_at():
                                 "transposed_products", "hoist_invariants",
                                 "common_subexpressions", "lower",
                                 "tile_loops", "add_in_place", "fuse", "update_in_place",
-                                "reuse_donated"]
+                                "reuse_memory"]
     assert "exp" in exe.ir_text() and "# b:f32[3] = exp a" in exe.as_text()
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import minijax
 import minijax.numpy as mnp
+from minijax.compiler import donation
 from minijax.compiler.check_ir import check_program
 
 f32 = np.float32
@@ -191,3 +192,31 @@ def test_one_array_may_be_given_for_two_donated_arguments():
     a, b = f(x, x)
     want = np.arange(50_000, dtype=np.float32)
     assert x.is_deleted() and np.array_equal(a, want * 3) and np.array_equal(b, want + 1)
+
+
+# --- Memory of the program's own -----------------------------------------------------------------
+
+TEMPORARIES = {
+    "divided by the sum": lambda e: e / mnp.sum(e),
+    "returned too": lambda e: (e / mnp.sum(e), e),
+    "read by two results": lambda e: (e / mnp.sum(e), e - mnp.max(e)),
+    "read backwards": lambda e: e / mnp.sum(e) + e[::-1],
+    "in a loop": lambda e: minijax.lax.fori_loop(0, 3, lambda i, c: c / mnp.sum(c), e / mnp.sum(e)),
+}
+
+
+@pytest.mark.parametrize("name", TEMPORARIES)
+def test_results_in_the_memory_of_temporaries_have_the_same_bits(name, monkeypatch):
+    x, results = mnp.sin(arange(1000)), set()
+    for large in (1, 10 ** 9):
+        monkeypatch.setattr(donation, "LARGE", large)
+        minijax.clear_caches()
+        compiled = minijax.jit(lambda x: TEMPORARIES[name](mnp.exp(x))).lower(x).compile()
+        check_program(compiled.executable.program)
+        results.add(b"".join(np.asarray(r).tobytes() for r in minijax.tree.leaves(compiled(x))))
+    assert len(results) == 1
+
+
+def test_a_result_has_the_memory_of_a_temporary():
+    compiled = minijax.jit(minijax.grad(minijax.nn.logsumexp)).lower(arange(100_000)).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < 100_000

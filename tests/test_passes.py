@@ -14,7 +14,7 @@ from test_random_programs import run as run_random
 import minijax
 import minijax.numpy as jnp
 from minijax.avals import ShapedArray
-from minijax.compiler import blocks, compile_jaxpr, plan, rows
+from minijax.compiler import blocks, compile_jaxpr, donation, plan, rows
 from minijax.compiler.check_ir import check_program
 from minijax.compiler.executable import run_passes
 from minijax.compiler.fuse import FUSION_PASSES, fuse
@@ -30,7 +30,7 @@ REORDER = {"coalesce", "cut_reductions"}
 
 
 SMALL = ((rows, "MIN_ROW", 4), (rows, "MIN_BYTES", 0),
-         (plan, "WORTH_SHARING", 50), (plan, "PIECE", 20),
+         (plan, "WORTH_SHARING", 1), (plan, "PIECE", 0.5), (donation, "LARGE", 1),
          (blocks, "BLOCK", 8), (blocks, "ROWS", 8), (blocks, "AT_ONCE", 4))
 
 

@@ -8,7 +8,8 @@ from minijax.compiler.bodies import rebuild
 from minijax.loop_ir import Load, Nest, Program, Store, all_nodes, buffers_read, buffers_written
 
 __all__ = [
-    "usable_donations", "reuse_donated", "may_take_place", "reads_what_it_replaces", "written_over",
+    "usable_donations", "reuse_memory", "LARGE", "large_temporaries", "may_take_place",
+    "reads_what_it_replaces", "written_over",
 ]
 
 
@@ -26,16 +27,29 @@ def usable_donations(in_avals, out_avals, donated):
     return tuple(usable)
 
 
-def reuse_donated(program, donated):
-    """Store results in the memory of the inputs with these numbers, as far as that is safe."""
-    for number in donated:
-        old = program.inputs[number]
+def reuse_memory(program, donated):
+    """Store results in the memory of the inputs with these numbers, and of arrays of the program's
+
+    own, as far as that is safe.
+    """
+    for old in [*(program.inputs[number] for number in donated), *large_temporaries(program)]:
         new = next((b for b in program.outputs if may_take_place(program, b, old)), None)
         if new is not None:
             steps = [written_over(s, new, old) for s in program.steps]
             outputs = [old if b is new else b for b in program.outputs]
             program = Program(program.inputs, steps, outputs, program.eqns)
     return program
+
+
+# Memory for arrays of so many elements often comes fresh from the system, page by page.
+LARGE = 2 ** 15
+
+
+def large_temporaries(program):
+    """The arrays that nests read and steps of the program made."""
+    made = {b for s in program.steps for b in buffers_written(s)}
+    read = [b for s in program.steps if isinstance(s, Nest) for b in buffers_read(s)]
+    return dict.fromkeys(b for b in read if b in made and b.size >= LARGE)
 
 
 def may_take_place(program, new, old):

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax.array import Array
 from minijax.compiler import runtime
-from minijax.compiler.donation import reuse_donated
+from minijax.compiler.donation import reuse_memory
 from minijax.compiler.fuse import fuse
 from minijax.compiler.hoist import hoist_invariants
 from minijax.compiler.in_place import add_in_place, update_in_place
@@ -131,7 +131,7 @@ class Executable:
             raise ValueError(f"renderer must be one of {', '.join(RENDERERS)}, got {renderer!r}")
         self.jaxpr, self.passes = closed, run_passes(closed)
         self.optimised = self.passes["common_subexpressions"]
-        self.program = self.passes["reuse_donated"] = reuse_donated(
+        self.program = self.passes["reuse_memory"] = reuse_memory(
             self.passes["update_in_place"], donated)
         self.consts = [constant_buffer(c) for c in self.optimised.consts]
         self.renderer = "plain" if jit_is_disabled() else renderer

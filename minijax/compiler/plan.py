@@ -29,9 +29,9 @@ __all__ = [
     "is_short_reduction", "is_long", "is_worth_speed", "ONE_BY_ONE", "time_of", "work",
     "MAX_WEIGHT", "Part", "Entry", "used_buffers", "buffers_in_memory", "sequences_of",
     "count_entries", "calls_and_parts", "WORTH_SHARING", "PIECE", "MAX_PIECES", "BLAS_SHARES",
-    "pieces_of", "outermost", "turns_are_apart", "steps_inside", "SMALL", "MAX_STACK", "Plan",
-    "arrays_of", "arrays_in", "bytes_of", "in_lines", "NativeMainWriter", "PartText",
-    "program_text", "WORTH_RELEASING",
+    "pieces_of", "outermost", "turns_are_apart", "stays_in_turn", "steps_inside", "SMALL",
+    "MAX_STACK", "Plan", "arrays_of", "arrays_in", "bytes_of", "in_lines", "NativeMainWriter",
+    "PartText", "program_text", "WORTH_RELEASING",
 ]
 
 
@@ -263,7 +263,8 @@ def turns_are_apart(step):
         return False
     if isinstance(step, Nest):
         # an element that is stored once belongs to one turn; one that is combined, to many
-        return not any(isinstance(n, Store) and n.combine for n in step.body)
+        return all(not n.combine or stays_in_turn(n, step)
+                   for n in step.body if isinstance(n, Store))
     inside = list(steps_inside(step))
     if not all(isinstance(s, Nest) for s in inside):
         return False
@@ -271,6 +272,12 @@ def turns_are_apart(step):
     return not step.carries and all(
         is_local(n.buffer, n.index, step.axis) for s in inside for n in all_nodes(s.body)
         if isinstance(n, (Load, Store)) and n.buffer in outputs)
+
+
+def stays_in_turn(store, nest):
+    """Whether a store puts a new element in the place of one that no other turn sees."""
+    loads = [n for n in all_nodes(nest.body) if isinstance(n, Load) and n.buffer is store.buffer]
+    return store.combine == "replace" and all(n.index == nest.order() for n in [store, *loads])
 
 
 def steps_inside(step):
