@@ -1,8 +1,8 @@
 # Exported from notebooks/05_jaxpr.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: programs. Home: 05_jaxpr. In JAX: jax/_src/core.py (Jaxpr and its printer and checker).
 
-A jaxpr is a program written down: typed variables, one primitive an equation, no side effects and no
-control flow but what primitives contain.
+A jaxpr is a program written down: typed variables, one primitive an equation, no side effects and
+no control flow but what primitives contain.
 """
 
 import numpy as np
@@ -75,7 +75,8 @@ class JaxprEqn:
 class Jaxpr:
     """{ lambda constvars ; invars. let eqns in outvars }: a program, compared by identity."""
 
-    __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "name", "memos", "__weakref__")
+    __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "name", "memos",
+                 "__weakref__")
 
     def __init__(self, constvars, invars, outvars, eqns, effects=frozenset(), name=None):
         self.constvars, self.invars, self.outvars = constvars, invars, outvars

@@ -284,7 +284,7 @@ class NestWriter(NodeWriter):
         self.close_loops(nest.axes)
 
     def product(self, step):
-        """One line: sizes, whether to add to what is there, and of each matrix memory and places."""
+        """One line: sizes, whether to add to what is there, and each matrix' memory and places."""
         self.open_loop(step.axes[0])
         self.body(others_in(step))
         self.comment(step.body[-1].eqn)
