@@ -143,9 +143,9 @@ RESERVED = frozenset([*keyword.kwlist, *(n for n in vars(runtime) if n.islower()
 
 
 class Namer:
-    """Names of one function. `readable` ones come from the jaxpr; others depend on structure only,
+    """Names of one function; from the jaxpr, if its names are given.
 
-    so that two functions that do the same have the same text.
+    Without them names depend on structure only, so functions that do the same have the same text.
     """
 
     def __init__(self, jaxpr_names=None):
