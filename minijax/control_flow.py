@@ -262,8 +262,8 @@ def check_results_agree(name, label, traced, other_label, other):
         lines = tree_differences(f"the result of {label}", traced.result,
                                  f"that of {other_label}", other.result)
         raise TypeError(f"lax.{name}: the branches must return values of the same tree structure, "
-                        f"but {label} returns {traced.tree} and {other_label} {other.tree}:{lines}\n"
-                        + see("types-of-carries-and-branches"))
+                        f"but {label} returns {traced.tree} and {other_label} {other.tree}:{lines}"
+                        f"\n{see('types-of-carries-and-branches')}")
     lines = type_differences(f"the result of {label}", traced.result,
                              f"that of {other_label}", other.jaxpr.out_avals)
     if lines:
