@@ -402,10 +402,10 @@ class EvalTrace(Trace):
     def process_primitive(self, primitive, args, params):
         rule = primitive.rules.get("impl") or rule_for(primitive, "impl")
         if primitive.higher_order:
-            outs = rule(*[eval_operand(primitive, a) for a in args], **params)
+            # A result of the program inside may be a literal of its jaxpr.
+            outs = [as_array(x) for x in rule(*[eval_operand(primitive, a) for a in args], **params)]
             if debug_nans.touched or debug_infs.touched:
-                arrays = outs if primitive.multiple_results else [outs]
-                refuse_wrong_numbers(primitive.name, [x._value for x in arrays])
+                refuse_wrong_numbers(primitive.name, [x._value for x in outs])
             return outs
         # One loop over the operands: this is the path of every eager operation.
         values, weak = [], "weak_type" in params

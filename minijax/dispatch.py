@@ -104,11 +104,11 @@ def tagged(value):
 class Program:
     """What one key leads to: the program, its constants and the tree of its results."""
 
-    __slots__ = ("jaxpr", "consts", "const_values", "out_tree", "build", "weak", "name", "donated",
-                 "inline", "executable")
+    __slots__ = ("jaxpr", "consts", "const_values", "in_tree", "out_tree", "build", "weak", "name",
+                 "donated", "inline", "executable")
 
-    def __init__(self, jaxpr, consts, out_tree, name, donated, inline):
-        self.jaxpr, self.consts = jaxpr, consts
+    def __init__(self, jaxpr, consts, in_tree, out_tree, name, donated, inline):
+        self.jaxpr, self.consts, self.in_tree = jaxpr, consts, in_tree
         self.out_tree = LEAF_TREE if out_tree == LEAF_TREE else out_tree
         self.build = builder(out_tree)
         self.name, self.inline = name, inline
@@ -316,7 +316,7 @@ class JitFunction:
         is_checked = debug_nans.value or debug_infs.value
         kind = CheckedProgram if is_checked else Program
         donated = () if is_checked else self.donated_leaves(in_tree, len(leaves))
-        return kind(convert_constvars_jaxpr(jaxpr), consts, flat.out_tree, name,
+        return kind(convert_constvars_jaxpr(jaxpr), consts, in_tree, flat.out_tree, name,
                     donated, self.inline)
 
     def donated_leaves(self, in_tree, n):
@@ -465,10 +465,11 @@ class Compiled:
 
     @api_boundary
     def __call__(self, *args, **kwargs):
-        leaves = [as_array(x) for x in tree_flatten((args, kwargs))[0]]
-        wanted = self.program.jaxpr.in_avals[len(self.program.consts):]
-        check_arguments(wanted, leaves, self.program.name)
-        program, buffers = self.program, buffers_of(leaves)
+        program = self.program
+        leaves, in_tree = tree_flatten((args, kwargs))
+        leaves = [as_array(x) for x in leaves]
+        check_arguments(program, leaves, in_tree)
+        buffers = buffers_of(leaves)
         return program.run_donating(leaves, buffers) if program.donated else program.run(buffers)
 
     def cost_analysis(self):
@@ -488,10 +489,12 @@ class Compiled:
         return self.executable.as_text(dialect)
 
 
-def check_arguments(wanted, leaves, name):
-    if len(wanted) != len(leaves):
-        raise TypeError(f"{name} was compiled for {len(wanted)} arrays, called with {len(leaves)}")
-    for aval, x in zip(wanted, leaves):
+def check_arguments(program, leaves, in_tree):
+    """Raise a TypeError if a compiled program is called with arguments of other types."""
+    if in_tree != program.in_tree:
+        raise TypeError(f"{program.name} was compiled for arguments of the tree structure "
+                        f"{program.in_tree}, called with {in_tree}")
+    for aval, x in zip(program.jaxpr.in_avals[len(program.consts):], leaves):
         if (aval.shape, aval.dtype) != (x.shape, x.dtype):
-            raise TypeError(f"{name} was compiled for an argument {aval.str_short()}, called with "
-                            f"{x.aval.str_short()}")
+            raise TypeError(f"{program.name} was compiled for an argument {aval.str_short()}, "
+                            f"called with {x.aval.str_short()}")

@@ -15,9 +15,10 @@ from minijax.errors import JaxprTypeError as JaxprTypeError
 __all__ = [
     "JaxprTypeError", "Var", "Literal", "is_literable", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
     "jaxprs_in_params", "inner_effects", "open_jaxpr", "eval_jaxpr", "last_reads", "jaxpr_as_fun",
-    "Names", "encode_name", "WIDTH", "jaxpr_lines", "eqn_lines", "printed_params",
+    "as_function", "Names", "encode_name", "WIDTH", "jaxpr_lines", "eqn_lines", "printed_params",
     "name_as_outside", "param_lines", "short_or_long", "param_text", "check_jaxpr", "bind_var",
-    "check_atom", "check_eqn", "dce_jaxpr", "inputs_read", "convert_constvars_jaxpr",
+    "check_atom", "check_eqn", "dce_jaxpr", "inputs_read", "variables_read",
+    "convert_constvars_jaxpr",
 ]
 
 
@@ -178,6 +179,11 @@ def last_reads(jaxpr):
 def jaxpr_as_fun(closed_jaxpr):
     """A function of the program's arguments that returns the list of its results."""
     return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
+
+
+def as_function(program):
+    """The function that runs a closed jaxpr; a function stays what it is."""
+    return jaxpr_as_fun(program) if isinstance(program, ClosedJaxpr) else program
 
 
 # --- Printing -------------------------------------------------------------------------------------
@@ -353,9 +359,14 @@ def dce_jaxpr(jaxpr, used_outputs=None):
 
 def inputs_read(jaxpr):
     """For each argument, whether the program reads or returns it."""
-    read = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
-    read.update(v for v in jaxpr.outvars if isinstance(v, Var))
+    read = variables_read(jaxpr)
     return tuple([v in read for v in jaxpr.invars])
+
+
+def variables_read(jaxpr):
+    """The variables that the program's own equations read, or that it returns."""
+    atoms = [*(v for eqn in jaxpr.eqns for v in eqn.invars), *jaxpr.outvars]
+    return {v for v in atoms if isinstance(v, Var)}
 
 
 def convert_constvars_jaxpr(jaxpr):

@@ -24,13 +24,13 @@ __all__ = [
     "InBounds", "Load", "Op", "Reduce", "Store", "index_maps_of", "guard_of", "nodes_read",
     "all_nodes", "SAME", "BOOL", "OTHER", "NARROW", "COMPLEX", "MOVES", "OF_COMPLEX", "OPS",
     "IDENTITIES", "lowest", "highest", "identity", "op", "const_like", "convert", "wide",
-    "parts_of", "join", "Nest", "Product", "Call", "Loop", "While", "Branch", "Program",
-    "buffer_of", "programs_in", "with_programs", "buffers_read", "buffers_written", "inputs_of",
-    "NATIVE", "LoweringContext", "lowered_atom", "read", "guarded", "dynamic_index", "body_of",
-    "lower_elementwise", "in_wide", "in_pairs", "lower_moving", "elementwise_step", "lower_view",
-    "view_step", "store_part", "lower_reduction", "combined_step", "reduce_elements", "runs_along",
-    "reduce_in_register", "reduce_in_memory", "LANES", "FEW_LANES", "lanes_for", "library_step",
-    "on_buffers", "on_arrays",
+    "parts_of", "join", "Nest", "Product", "is_fusible", "Call", "Loop", "While", "Branch",
+    "Program", "buffer_of", "programs_in", "with_programs", "buffers_read", "buffers_written",
+    "inputs_of", "NATIVE", "LoweringContext", "lowered_atom", "read", "guarded", "dynamic_index",
+    "body_of", "lower_elementwise", "in_wide", "in_pairs", "lower_moving", "elementwise_step",
+    "lower_view", "view_step", "store_part", "lower_reduction", "combined_step", "reduce_elements",
+    "runs_along", "reduce_in_register", "reduce_in_memory", "LANES", "FEW_LANES", "lanes_for",
+    "library_step", "on_buffers", "on_arrays",
 ]
 
 
@@ -508,6 +508,11 @@ class Product(Nest):
     """
 
     __slots__ = ()
+
+
+def is_fusible(step):
+    """Whether a step is loops around a body that others may join, cut or change."""
+    return isinstance(step, Nest) and not isinstance(step, Product)
 
 
 class Call:

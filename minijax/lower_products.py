@@ -149,8 +149,8 @@ def product_nest(ctx, lhs, rhs, axes, out):
             reduce_in_register(ctx, "add", out, free, axes.sums, term)
         else:
             ctx.nest(free, body_of([Store(out, row_major(free), term)]))
-        return out
-    return add_up_rows(ctx, out, lhs, rhs, axes, free)
+    else:
+        add_up_rows(ctx, out, lhs, rhs, axes, free)
 
 
 def add_up_rows(ctx, out, lhs, rhs, axes, free):
@@ -163,13 +163,12 @@ def add_up_rows(ctx, out, lhs, rhs, axes, free):
     place, inner = row_major(free), axes.row()
     if not sums and rest.size == 1:
         ctx.nest(free, [total, Store(out, place, total)])
-        return out
+        return
     start = [Axis(a.size) for a in free]
     zero = Const(0, out.dtype)
     ctx.nest(start, [zero, Store(out, row_major(start), zero)])
     loops = [*(a for a in free if a is not inner), *sums, rest, inner]
     ctx.nest(loops, [total, Store(out, place, total, combine="add")])
-    return out
 
 
 # --- Products for BLAS ----------------------------------------------------------------------------
@@ -186,16 +185,14 @@ def product_step(ctx, lhs, rhs, axes, out):
     value = op("mul", left, right)
     total = Reduce("add", [k], [left, right, value], value, 1)
     ctx.nest([b, m, n], [total, Store(out, row_major([b, m, n]), total)], Product)
-    return out
 
 
 def converted(ctx, x, dtype):
     """An operand in the dtype of the result."""
     if x.dtype == dtype:
         return x
-    out, axis = Buffer(x.shape, dtype), Axis(x.size)
-    value = convert(Load(x, axis_index(axis)), dtype)
-    ctx.nest([axis], body_of([Store(out, axis_index(axis), value)]))
+    out = Buffer(x.shape, dtype)
+    combined_step(ctx, out, lambda v: convert(v, dtype), [x])
     return out
 
 

@@ -173,7 +173,8 @@ def def_not_linear(primitive):
 # --- Makers of jet rules --------------------------------------------------------------------------
 
 # A jet rule gives the Taylor coefficient of order k ≥ 1 of the result from the operands' `x[0] … x[k]`
-# and the result's own `out[0] … out[k - 1]`. Most primitives need none: their jvp rule will do.
+# and the result's own `out[0] … out[k - 1]`; or a function of tracers, which writes the operation
+# with others. Most primitives need none: their jvp rule will do.
 
 def defjet_linear(primitive):
     """Coefficients go through the primitive as tangents do: for primitives linear in what moves."""

@@ -517,7 +517,8 @@ def test_gradient_of_a_carry_that_is_changed_in_place(change):
 
     def gradient(lib):
         def loss(x, w):
-            turn = lambda x, _: (change(lib, x, w), None)  # noqa: E731
+            def turn(x, _):
+                return change(lib, x, w), None
             return (lib.lax.scan(turn, x, None, length=4)[0] ** 2).sum()
         return lib.jit(lib.grad(loss, (0, 1)))(lib.numpy.asarray(x), lib.numpy.asarray(w))
 

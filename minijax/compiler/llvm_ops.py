@@ -24,11 +24,11 @@ __all__ = [
     "DATA_OFFSET", "FLAGS_OFFSET", "CONTIGUOUS_AND_ALIGNED", "NOT_CONTIGUOUS", "data_of", "field",
     "convert", "convert_float", "HALF", "INT16", "INT32", "widen", "narrow", "rounded_to_odd",
     "float_to_integer", "to_bool", "bitcast", "clamp_index", "emitters", "define", "emit_op",
-    "define_arithmetic", "arithmetic_of_pairs", "define_comparison", "compare", "negative",
-    "invert", "select", "real", "imag", "complex_of", "maximum", "minimum", "choose", "choose_pair",
-    "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide", "remainder", "in_width",
-    "shift_left", "shift_right_logical", "shift_right_arithmetic", "popcount", "clz", "call",
-    "declare", "call_libm", "define_llvm", "define_libm", "define_vector",
+    "define_arithmetic", "arithmetic_of_pairs", "is_widened", "define_comparison", "compare",
+    "negative", "invert", "select", "real", "imag", "complex_of", "maximum", "minimum", "choose",
+    "choose_pair", "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide", "remainder",
+    "in_width", "shift_left", "shift_right_logical", "shift_right_arithmetic", "popcount", "clz",
+    "call", "declare", "call_libm", "define_llvm", "define_libm", "define_vector",
 ]
 
 
@@ -300,7 +300,6 @@ def narrow(builder, value, source, target):
     if target.kind == "f":
         single = rounded_to_odd(builder, value) if source.itemsize == 8 and is_float(source) \
             else convert(builder, value, source, SINGLE)
-        builder.rounds_to_half = True     # LLVM may drop a rounding before what it may contract
         half = builder.fptrunc(single, like(value.type, HALF))
         return builder.bitcast(half, like(value.type, INT16))
     single = convert(builder, value, source, SINGLE)
@@ -385,8 +384,9 @@ def define_arithmetic(name, on_floats, on_integers):
         if dtype in COMPLEX:                        # what is combined in memory
             return arithmetic_of_pairs(builder, on_floats, x, y)
         if is_float(dtype):
-            # a product and a sum may be one instruction that rounds once, as in XLA
-            flags = () if getattr(builder, "rounds_to_half", False) else ("contract",)
+            # A product and a sum may be one instruction that rounds once, as in XLA; not of numbers
+            # that are sixteen bits wide in truth, whose roundings LLVM would leave out as well.
+            flags = () if is_widened(x) or is_widened(y) else ("contract",)
             return getattr(builder, on_floats)(x, y, flags=flags)
         return getattr(builder, on_integers)(x, y)
     define(name)(emit)
@@ -401,6 +401,12 @@ def arithmetic_of_pairs(builder, on_floats, x, y):
     else:
         parts = [getattr(builder, on_floats)(*pair) for pair in ((a, c), (b, d))]
     return join(builder, parts)
+
+
+def is_widened(value):
+    """Whether a float was a float16 just before."""
+    return (getattr(value, "opname", None) == "fpext"
+            and element_of(value.operands[0].type) == HALF)
 
 
 for _name, _on_floats, _on_integers in (("add", "fadd", "add"), ("sub", "fsub", "sub"),

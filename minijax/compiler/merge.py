@@ -15,7 +15,7 @@ from minijax.compiler.bodies import (
 from minijax.compiler.dead_steps import drop_dead, has_effect
 from minijax.loop_ir import (
     Axis, Load, Nest, Program, Quotient, Reduce, Store, ZERO, all_nodes, axis_index, buffers_read,
-    buffers_written, lanes_for, row_major, strides_of, substitute_index, unflatten,
+    buffers_written, is_fusible, lanes_for, row_major, strides_of, substitute_index, unflatten,
 )
 
 __all__ = [
@@ -50,7 +50,7 @@ def inline_single_uses(program):
 
 def values_to_inline(program):
     """The buffers whose values are better computed where they are read."""
-    needed = set(program.outputs) | {b for s in program.steps if type(s) is not Nest
+    needed = set(program.outputs) | {b for s in program.steps if not is_fusible(s)
                                      for b in buffers_read(s)}
     places, runs, chosen = reading_places(program.steps), {}, set()
     # Readers come first, since it matters whether a reader is itself computed elsewhere.
@@ -289,7 +289,7 @@ def merged_nest(group, needed):
 
 def coalesce(program):
     """Make one loop of two that go through memory like one; drop loops of one turn."""
-    steps = [coalesce_nest(s) if type(s) is Nest else s for s in program.steps]
+    steps = [coalesce_nest(s) if is_fusible(s) else s for s in program.steps]
     return Program(program.inputs, steps, program.outputs, program.eqns)
 
 
@@ -344,7 +344,7 @@ LONG_COLUMN, SIDES = 256, range(128, 15, -4)
 
 def walk_in_squares(program):
     """Let nests that go along rows and columns at once finish one square before the next."""
-    steps = [in_squares(s) if isinstance(s, Nest) else s for s in program.steps]
+    steps = [in_squares(s) if is_fusible(s) else s for s in program.steps]
     return Program(program.inputs, steps, program.outputs, program.eqns)
 
 

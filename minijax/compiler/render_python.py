@@ -23,7 +23,7 @@ import numpy as np
 from minijax.compiler import runtime
 from minijax.compiler.dead_steps import has_calls
 from minijax.compiler.runtime import DTYPE_NAMES
-from minijax.jaxpr import Names, Var, eqn_lines, jaxprs_in_params, open_jaxpr
+from minijax.jaxpr import Names, eqn_lines, jaxprs_in_params, open_jaxpr, variables_read
 from minijax.loop_ir import (
     Axis, AxisValue, Branch, Buffer, COMPLEX, Call, Const, Dynamic, InBounds, Load, Loop, NARROW,
     Nest, Op, Product, Reduce, Remainder, Store, While, all_nodes, axes_in, buffer_of, buffers_read,
@@ -36,7 +36,7 @@ __all__ = [
     "wrapped", "convert_text", "literal", "RESERVED", "Namer", "KernelLines", "NodeWriter",
     "NestWriter", "KernelWriter", "nothing", "count_uses", "comment_text", "MAX_LOCAL", "memory_of",
     "local_buffers", "free_axes", "MAX_KERNEL_NODES", "Rendered", "render", "names_in",
-    "all_programs", "variables_read", "MainWriter", "ModuleWriter", "groups", "count_nodes",
+    "all_programs", "MainWriter", "ModuleWriter", "groups", "count_nodes",
 ]
 
 
@@ -565,11 +565,6 @@ def all_programs(jaxpr):
     for eqn in jaxpr.eqns:
         for _, inner in jaxprs_in_params(eqn.params) if eqn.primitive.higher_order else ():
             yield from all_programs(open_jaxpr(inner))
-
-
-def variables_read(jaxpr):
-    atoms = [*(v for eqn in jaxpr.eqns for v in eqn.invars), *jaxpr.outvars]
-    return {v for v in atoms if isinstance(v, Var)}
 
 
 class MainWriter:

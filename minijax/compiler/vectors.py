@@ -18,7 +18,7 @@ __all__ = [
     "VECTOR_LANES", "FEW_VECTORS", "MAX_GATHERS", "ONE_BY_ONE", "Lanes", "vector_axis",
     "is_in_vectors", "Turns", "stride_of", "splat", "matched", "turns_of_lanes", "is_vector",
     "numbers_in", "vector_of", "first_lanes", "vector_load", "vector_store", "vector_address",
-    "half_of", "EXACT", "fold_vector",
+    "half_of", "fold_vector",
 ]
 
 
@@ -38,15 +38,12 @@ ONE_BY_ONE = frozenset("sin cos tan lgamma nextafter rem".split())
 
 
 class Lanes(NamedTuple):
-    """The loop of which a vector's lanes are turns; how many of them there are, None if that is
-
-    not known; and a mask of these, or None for all.
-    """
+    """The loop whose turns the lanes of a vector stand for."""
 
     axis: object
     width: int
-    count: object
-    mask: object = None
+    count: object             # how many lanes are turns; None if that is not known
+    mask: object = None       # which lanes they are; None for all
 
 
 def vector_axis(nest, may_gather):
@@ -202,14 +199,13 @@ def half_of(builder, vector, number):
         vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), width), places))
 
 
-# LLVM's reductions of integers and bits, of which every order gives the same.
-EXACT = {"add": "add", "mul": "mul", "or": "or", "and": "and", "xor": "xor"}
-
-
 def fold_vector(builder, name, dtype, vector):
-    """Combine lanes in pairs, half of the lanes apart, then a quarter, …: a tree."""
+    """Combine lanes in pairs, half of the lanes apart, then a quarter, …: a tree.
+
+    For integers and bits, of which every order gives the same, LLVM has operations.
+    """
     if dtype.kind in "biu":
-        kind = EXACT.get(name, ("s" if is_signed(dtype) else "u") + name)
+        kind = ("s" if is_signed(dtype) else "u") + name if name in ("max", "min") else name
         one = vector.type.element
         function = intrinsic(builder, f"llvm.vector.reduce.{kind}", (vector.type,), one,
                              (vector.type,))

@@ -7,7 +7,7 @@ its own works on series: each argument that moves is followed by its coefficient
 """
 
 from minijax.higher_order.checkpoint import checkpoint_p, with_program
-from minijax.higher_order.cond import any_of, bind_cond, cond_p, programs_of, share_consts
+from minijax.higher_order.cond import bind_cond, cond_p, programs_of, transformed_alike
 from minijax.higher_order.custom_vmap import custom_vmap_call_p
 from minijax.higher_order.jit import bind_jit, jit_p
 from minijax.higher_order.programs import (
@@ -106,10 +106,7 @@ def _cond_jet(primals, series, *, branches):
 @memo_by_jaxpr
 def jet_branches(first, others, order, moves):
     """The branches on series, their constants, and which results move: those that do in any."""
-    branches = (first, *others)
-    produced = any_of([jet_jaxpr(b, order, moves)[2] for b in branches])
-    programs, consts, _ = zip(*[jet_jaxpr(b, order, moves, produced) for b in branches])
-    return *share_consts(programs, consts), produced
+    return transformed_alike(jet_jaxpr, (first, *others), order, moves)
 
 
 # --- Loops ----------------------------------------------------------------------------------------

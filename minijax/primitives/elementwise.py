@@ -7,6 +7,7 @@ abstract_eval, jvp, transpose, batch. Operands have one dtype and one shape, or 
 
 import enum
 import functools
+import math
 from functools import partial
 
 import numpy as np
@@ -24,7 +25,8 @@ from minijax.rules import (
     Zero, add_tangents, broadcast_to, check_dtypes, const, def_checked_impl, def_elementwise_aval,
     def_elementwise_impl, def_no_derivative, def_not_linear, def_transpose_per_operand, defbilinear,
     defbroadcasting, defjet_linear, defjvp, defjvp_with_result, deflinear, defvectorized,
-    elementwise_shape, full_like_aval, is_undefined_primal, is_zero, moveaxis, sum_of_products,
+    elementwise_shape, full_like_aval, instantiate_zeros, is_undefined_primal, is_zero, moveaxis,
+    sum_of_products,
 )
 
 __all__ = [
@@ -34,32 +36,33 @@ __all__ = [
     "divide_integers", "quotient_term", "rem_p", "rem", "remainder", "max_p", "max", "min_p", "min",
     "share_of_choice", "abs_p", "abs", "abs_tangent", "real_dtype", "sign_p", "sign", "square_p",
     "square", "integer_pow_p", "integer_pow", "reciprocal", "power_by_squaring", "integer_pow_aval",
-    "scalar_power", "pair_power", "by_squaring", "integer_pow_tangent", "to_bool", "eq_p", "eq",
-    "ne_p", "ne", "lt_p", "lt", "le_p", "le", "gt_p", "gt", "ge_p", "ge", "is_finite_p",
-    "is_finite", "select_n_p", "select_n", "select", "select_case", "select_n_aval", "select_n_jvp",
-    "select_n_transpose", "chosen", "select_scalar", "clamp_p", "clamp", "clamp_aval",
-    "where_or_zero", "clamp_pair", "unsigned", "not_p", "bitwise_not", "and_p", "bitwise_and",
-    "or_p", "bitwise_or", "xor_p", "bitwise_xor", "shift_left_p", "shift_left",
+    "scalar_power", "pair_power", "by_squaring", "integer_pow_tangent", "integer_power_term",
+    "to_bool", "eq_p", "eq", "ne_p", "ne", "lt_p", "lt", "le_p", "le", "gt_p", "gt", "ge_p", "ge",
+    "is_finite_p", "is_finite", "select_n_p", "select_n", "select", "select_case", "select_n_aval",
+    "select_n_jvp", "select_n_transpose", "chosen", "select_scalar", "clamp_p", "clamp",
+    "clamp_aval", "where_or_zero", "clamp_pair", "unsigned", "not_p", "bitwise_not", "and_p",
+    "bitwise_and", "or_p", "bitwise_or", "xor_p", "bitwise_xor", "shift_left_p", "shift_left",
     "shift_right_arithmetic_p", "shift_right_arithmetic", "arithmetic_shift",
     "shift_right_logical_p", "shift_right_logical", "logical_shift", "population_count_p",
     "population_count", "count_ones", "clz_p", "clz", "count_leading_zeros", "exp_p", "exp",
     "exp2_p", "exp2", "expm1_p", "expm1", "log_p", "log", "log1p_p", "log1p", "logistic_p",
-    "logistic", "pow_p", "pow", "pow_aval", "pow_base_tangent", "elementwise_shape_of", "pair_like",
-    "sqrt_p", "sqrt", "rsqrt_p", "rsqrt", "cbrt_p", "cbrt", "sin_p", "sin", "cos_p", "cos", "tan_p",
-    "tan", "asin_p", "asin", "acos_p", "acos", "atan_p", "atan", "atan2_p", "atan2", "sinh_p",
-    "sinh", "cosh_p", "cosh", "tanh_p", "tanh", "asinh_p", "asinh", "acosh_p", "acosh", "atanh_p",
-    "atanh", "erf_p", "erf", "erfc_p", "erfc", "erf_inv_p", "erf_inv", "inverse_of_erf", "lgamma_p",
-    "lgamma", "log_abs_gamma", "digamma_p", "digamma", "digamma_or_nan", "digamma_series",
-    "DIGAMMA_TERMS", "polygamma_p", "polygamma", "no_derivative_by_order", "polygamma_series",
-    "sum_of_powers", "sum_of_far_powers", "POWER_TERMS", "floor_p", "floor", "ceil_p", "ceil",
-    "RoundingMethod", "round_p", "round", "round_to_nearest", "ROUNDINGS", "nextafter_p",
-    "nextafter", "next_narrow", "reduce_precision_p", "reduce_precision", "round_to_precision",
-    "reduce_precision_aval", "rounded_bits", "complex_dtype", "real_p", "real", "imag_p", "imag",
-    "complex_p", "complex", "from_parts", "conj_p", "conj", "conjugate", "convert_element_type_p",
-    "convert_element_type", "convert", "float_to_integer", "integer_bounds", "convert_aval",
-    "convert_jvp", "convert_transpose", "bitcast_convert_type_p", "bitcast_convert_type",
-    "reinterpret", "bitcast_shape", "bitcast_aval", "bitcast_batch", "bitcast_lowering",
-    "take_bits_apart", "put_bits_together", "bits_of", "copy_p", "copy",
+    "logistic", "pow_p", "pow", "pow_aval", "pow_base_tangent", "elementwise_shape_of",
+    "power_term", "power_rest", "power_term_at_zero", "pair_like", "sqrt_p", "sqrt", "rsqrt_p",
+    "rsqrt", "cbrt_p", "cbrt", "sin_p", "sin", "cos_p", "cos", "tan_p", "tan", "asin_p", "asin",
+    "acos_p", "acos", "atan_p", "atan", "atan2_p", "atan2", "sinh_p", "sinh", "cosh_p", "cosh",
+    "tanh_p", "tanh", "asinh_p", "asinh", "acosh_p", "acosh", "atanh_p", "atanh", "erf_p", "erf",
+    "erfc_p", "erfc", "erf_inv_p", "erf_inv", "inverse_of_erf", "lgamma_p", "lgamma",
+    "log_abs_gamma", "digamma_p", "digamma", "digamma_or_nan", "digamma_series", "DIGAMMA_TERMS",
+    "polygamma_p", "polygamma", "no_derivative_by_order", "polygamma_series", "sum_of_powers",
+    "sum_of_far_powers", "POWER_TERMS", "floor_p", "floor", "ceil_p", "ceil", "RoundingMethod",
+    "round_p", "round", "round_to_nearest", "ROUNDINGS", "nextafter_p", "nextafter", "next_narrow",
+    "reduce_precision_p", "reduce_precision", "round_to_precision", "reduce_precision_aval",
+    "rounded_bits", "complex_dtype", "real_p", "real", "imag_p", "imag", "complex_p", "complex",
+    "from_parts", "conj_p", "conj", "conjugate", "convert_element_type_p", "convert_element_type",
+    "convert", "float_to_integer", "integer_bounds", "convert_aval", "convert_jvp",
+    "convert_transpose", "bitcast_convert_type_p", "bitcast_convert_type", "reinterpret",
+    "bitcast_shape", "bitcast_aval", "bitcast_batch", "bitcast_lowering", "take_bits_apart",
+    "put_bits_together", "bits_of", "copy_p", "copy",
 ]
 
 
@@ -340,6 +343,7 @@ def_checked_impl(integer_pow_p, power_by_squaring)
 integer_pow_p.def_abstract_eval(integer_pow_aval)
 defjvp(integer_pow_p, lambda t, x, *, y: integer_pow_tangent(t, x, y))
 def_not_linear(integer_pow_p)
+integer_pow_p.def_jet(lambda k, out, x, *, y: integer_power_term(k, out, x, y))
 defvectorized(integer_pow_p)
 lower_elementwise(integer_pow_p, lambda x, *, y: scalar_power(x, y),
                   lambda x, *, y: pair_power(x, y))
@@ -366,6 +370,13 @@ def integer_pow_tangent(t, x, y):
     if y in (0, 1):
         return t if y else zeros_like(t)
     return mul(t, mul(const(x, y), x if y == 2 else integer_pow(x, y - 1)))
+
+def integer_power_term(k, out, x, y):
+    # products of series are right at 0 too; a negative power has none there
+    if y >= 0:
+        return lambda x: by_squaring(x, y, full_like(x, 1), mul, div)
+    rest = power_rest(k, out, x, const(x[0], y))
+    return rest if is_zero(rest) else div(rest, x[0])
 
 
 # --- Comparisons ----------------------------------------------------------------------------------
@@ -839,9 +850,34 @@ pow_p.def_abstract_eval(pow_aval)
 defjvp_with_result(pow_p, lambda t, out, x, y: pow_base_tangent(t, x, y),
                    lambda t, out, x, y: mul(t, mul(log(nonzero(x)), out)))
 def_not_linear(pow_p)
+pow_p.def_jet(lambda k, out, x, y: power_term(k, out, x, y))
 defbroadcasting(pow_p)
 lower_elementwise(pow_p, lambda x, y: op("pow", x, loop_ir.convert(y, x.dtype)),
                   lambda x, y: complex_pairs.power(x, pair_like(y, x)))
+
+def power_term(k, out, x, y):
+    # an exponent that moves: x^y = x^r e^((y - r) log x) with a constant r, that of order 0 of y
+    r = convert_element_type(y[0], typeof(x[0]).dtype)
+    if any([not is_zero(y[j]) for j in range(1, k + 1)]):
+        return lambda x, y: mul(pow(x, r), exp(mul(sub(y, r), log(nonzero(x)))))
+    at_zero, rest, base = [broadcast_to(instantiate_zeros(t), typeof(out[0]).shape) for t in (
+        power_term_at_zero(k, r, x), power_rest(k, out, x, r), x[0])]
+    return select(eq(base, const(base, 0)), at_zero, div(rest, nonzero(base)))
+
+def power_rest(k, out, x, r):
+    # v = x^r has x v' = r v x', so x_0 v_k is the sum of ((r + 1) j/k - 1) x_j v_{k-j} for j ≥ 1
+    products = [(j, mul(x[j], out[k - j])) for j in range(1, k + 1)
+                if not (is_zero(x[j]) or is_zero(out[k - j]))]
+    if not products:
+        return Zero.like(out[0])
+    weighted = functools.reduce(add, [mul(p, const(p, j / k)) for j, p in products])
+    return sub(mul(add(r, const(r, 1)), weighted), functools.reduce(add, [p for _, p in products]))
+
+def power_term_at_zero(k, r, x):
+    # (x_1 t + …)^r: below the order r all is 0, at r it is x_1^r, and above it is no power series
+    number = functools.reduce(mul, [sub(r, const(r, i)) for i in range(k)])
+    number = div(number, const(r, math.factorial(k)))
+    return mul(mul(number, pow(x[0], sub(r, const(r, k)))), integer_pow(instantiate_zeros(x[1]), k))
 
 def pair_like(y, x):
     return y if isinstance(y, tuple) else (loop_ir.convert(y, x[0].dtype), const_like(x[0], 0))
@@ -1376,7 +1412,7 @@ lower_elementwise(reduce_precision_p, lambda x, **bits: rounded_bits(x, **bits))
 def rounded_bits(x, *, exponent_bits, mantissa_bits):
     """As `round_to_precision`: rounds by adding to the bits that are cut off, half of their last."""
     info = np.finfo(x.dtype)
-    integer = np.dtype(f"u{x.dtype.itemsize}")
+    integer = bits_of(x.dtype)
     bits = Op("bitcast", (x,), integer)
     cut = info.nmant - mantissa_bits
     if cut > 0:
