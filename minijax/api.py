@@ -559,6 +559,8 @@ def check_one_kind(found):
     if not any(all(dtypes.issubdtype(d, kind) for d in found) for kind in (np.inexact, np.integer)):
         raise TypeError("linear_transpose takes functions of floating-point or complex numbers, or "
                         f"of integers, to such; got {', '.join(sorted({d.name for d in found}))}")
+
+
 class Device:
     """The CPU, the only device there is."""
 

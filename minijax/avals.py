@@ -145,6 +145,7 @@ def _rule_by_superclass(x):
         return _aval_of_numpy
     for cls in type(x).__mro__:
         if cls in aval_of_type:
+            aval_of_type[type(x)] = aval_of_type[cls]      # found at once the next time
             return aval_of_type[cls]
     if hasattr(x, "__jax_array__"):
         return lambda x: abstractify(x.__jax_array__())

@@ -339,7 +339,15 @@ def tracer_aval(x):
 aval_of_type[Tracer] = tracer_aval
 
 
-_PACKAGE = os.path.dirname(avals.__file__) + os.sep
+class _OwnFiles(dict):
+    """file name -> whether it is one of this package: asked of many frames for every operation"""
+
+    def __missing__(self, filename):
+        self[filename] = filename.startswith(os.path.dirname(avals.__file__) + os.sep)
+        return self[filename]
+
+
+_is_ours = _OwnFiles()
 
 
 class SourceInfo:
@@ -373,7 +381,7 @@ def user_source():
     if _thread.source is not None:
         return _thread.source
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and _is_ours[frame.f_code.co_filename]:
         frame = frame.f_back
     return None if frame is None else SourceInfo(frame.f_code, frame.f_lasti, _thread.scopes)
 
@@ -546,6 +554,8 @@ class extend_axis_env:
 
 def get_axis_env():
     return _thread.axis_env
+
+
 class extend_scopes:
     """`with extend_scopes(name):` — what is traced inside remembers that it belongs to `name`."""
 

@@ -122,7 +122,8 @@ def debug_breakpoint(*, backend=None, filter_frames=True, num_frames=None, order
                      token=None, **kwargs):
     """Stop here and start Python's debugger in the caller's frame; not in compiled code.
 
-    The options are those of JAX's own debugger, and make no difference here. RuntimeError where a program is being written down, since its values do not exist yet.
+    The options are those of JAX's own debugger, and make no difference here. RuntimeError where a
+    program is being written down, since its values do not exist yet.
     """
     trace = staging_trace(get_current_trace())
     if trace is not None:

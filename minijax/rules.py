@@ -140,9 +140,11 @@ def defjvp(primitive, *operand_rules):
 
 
 def sum_of_shares(shares, out):
+    if not shares:
+        return Zero.like(out)
     # A scalar operand beside a full array has a scalar tangent: give it the result's shape first.
     shape = typeof(out).shape
-    return reduce(add_tangents, [broadcast_to(t, shape) for t in shares], Zero.like(out))
+    return reduce(add_tangents, [broadcast_to(t, shape) for t in shares])
 
 
 def defjvp_with_result(primitive, *operand_rules):
@@ -289,11 +291,14 @@ def defbroadcasting(primitive, full=()):
 
 def align_operands(axis, vals, dims):
     """Operands with their batch axes at one place, and that place; scalars may stay scalars."""
-    ranks = [typeof(v).ndim - (d is not not_mapped) for v, d in zip(vals, dims)]
-    dim = next((d for d, r in zip(dims, ranks) if r == max(ranks) and d is not not_mapped), 0)
-    shape = next(typeof(v).shape if d is not_mapped else drop(typeof(v).shape, d)
-                 for v, d, r in zip(vals, dims, ranks) if r == max(ranks))
-    return [align(axis, v, d, dim, shape) for v, d in zip(vals, dims)], dim
+    shapes = [typeof(v).shape for v in vals]
+    if len(set(dims)) == 1 and len(set(map(len, shapes))) == 1:       # they are already
+        return vals, dims[0]
+    inner = [shape if d is not_mapped else drop(shape, d) for shape, d in zip(shapes, dims)]
+    largest = max(inner, key=len)
+    dim = next((d for d, s in zip(dims, inner)
+                if d is not not_mapped and len(s) == len(largest)), 0)
+    return [align(axis, v, d, dim, largest) for v, d in zip(vals, dims)], dim
 
 
 def align(axis, x, src, dst, shape):

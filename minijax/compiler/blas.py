@@ -9,7 +9,7 @@ import numpy as np
 from llvmlite import ir
 
 from minijax.compiler.llvm_ops import INT64, typed_constant
-from minijax.compiler.render_llvm import STEP_WRITERS, as_int64
+from minijax.compiler.render_llvm import STEP_WRITERS, as_int64, loops, place_of
 from minijax.loop_ir import Product, buffers_written
 from minijax.lower_products import matrices, others_in
 
@@ -25,9 +25,9 @@ def product(writer, step):
     """Write a call of BLAS for each turn of a product's first loop."""
     batch, *inside = step.axes
     writer.is_short = True
-    with writer.inside_loop(buffers_written(step)), writer.loops([batch]):
+    with writer.inside_loop(buffers_written(step)), loops(writer, [batch]):
         writer.axes.update(dict.fromkeys([*inside, *step.body[-2].axes], 0))
-        writer.values.update((node, writer.value(node)) for node in others_in(step))
+        writer.body(others_in(step))
         left, right, out = matrices(step)
         call = FortranCall(writer, out.buffer.dtype)
         beta = 0 if step.body[-1].combine in (None, "replace") else 1
@@ -84,7 +84,7 @@ class FortranCall:
     def constant(self, value):
         """The address of a constant: a letter, a number of the matrices' dtype, or an integer.
 
-        An integer has 64 bits. A library of 32-bit integers reads the lower half, which comes first.
+        An integer has 64 bits. A library of 32-bit integers reads the lower half, which is first.
         """
         if isinstance(value, str):
             found = ir.Constant(ir.IntType(8), ord(value))
@@ -99,7 +99,7 @@ class FortranCall:
 
     def address(self, matrix):
         """Where a matrix begins."""
-        place = as_int64(self.writer.index(matrix.place))
+        place = as_int64(place_of(self.writer, matrix.place))
         return self.builder.gep(self.writer.memory[matrix.buffer], [place], inbounds=True)
 
 

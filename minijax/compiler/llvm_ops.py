@@ -20,15 +20,16 @@ __all__ = [
     "INT64", "BIT", "FLOAT", "DOUBLE", "BOOLEAN", "WIDE", "SINGLE", "llvm_type", "memory_type",
     "int64", "typed_constant", "constant", "is_float", "is_signed", "bits", "load", "store",
     "places_of_parts", "parts_of", "join", "load_where", "entry_alloca", "counted_loop", "WIDTH",
-    "fill_lanes", "vector_at", "fold_lanes", "load_vector", "lanes_of", "fold_one_by_one",
-    "DATA_OFFSET", "FLAGS_OFFSET", "CONTIGUOUS_AND_ALIGNED", "NOT_CONTIGUOUS", "data_of", "field",
-    "convert", "convert_float", "HALF", "INT16", "INT32", "widen", "narrow", "rounded_to_odd",
-    "float_to_integer", "to_bool", "bitcast", "clamp_index", "emitters", "define", "emit_op",
-    "define_arithmetic", "arithmetic_of_pairs", "is_widened", "define_comparison", "compare",
-    "negative", "invert", "select", "real", "imag", "complex_of", "maximum", "minimum", "choose",
-    "choose_pair", "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide", "remainder",
-    "in_width", "shift_left", "shift_right_logical", "shift_right_arithmetic", "popcount", "clz",
-    "call", "declare", "call_libm", "define_llvm", "define_libm", "define_vector",
+    "fill_lanes", "vector_at", "fold_lanes", "fold_halves", "load_vector", "lanes_of",
+    "fold_one_by_one", "DATA_OFFSET", "FLAGS_OFFSET", "CONTIGUOUS_AND_ALIGNED", "NOT_CONTIGUOUS",
+    "data_of", "field", "convert", "convert_float", "HALF", "INT16", "INT32", "widen", "narrow",
+    "rounded_to_odd", "float_to_integer", "to_bool", "bitcast", "clamp_index", "emitters", "define",
+    "emit_op", "define_arithmetic", "arithmetic_of_pairs", "is_widened", "define_comparison",
+    "compare", "negative", "invert", "select", "real", "imag", "complex_of", "maximum", "minimum",
+    "choose", "choose_pair", "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide",
+    "remainder", "in_width", "shift_left", "shift_right_logical", "shift_right_arithmetic",
+    "popcount", "clz", "call", "declare", "call_libm", "define_llvm", "define_libm",
+    "define_vector",
 ]
 
 
@@ -200,11 +201,16 @@ def fold_lanes(builder, dtype, count, memory, combine):
     while len(parts) > 1:
         half = len(parts) // 2
         parts = [combine(builder, dtype, x, y) for x, y in zip(parts[:half], parts[half:])]
-    vector, = parts
+    return fold_halves(builder, dtype, *parts, combine)
+
+
+def fold_halves(builder, dtype, vector, combine):
+    """Combine the halves of a vector, the halves of the result, …: one number."""
+    width = vector.type.count
     while width > 1:
         width //= 2
-        vector = combine(builder, dtype, lanes_of(builder, vector, 0, width),
-                         lanes_of(builder, vector, width, width))
+        vector = combine(builder, dtype, *(lanes_of(builder, vector, first, width)
+                                           for first in (0, width)))
     return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
 

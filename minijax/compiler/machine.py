@@ -126,8 +126,8 @@ C_FUNCTIONS = ("PyErr_SetString", "PyEval_SaveThread", "PyEval_RestoreThread", "
 def linker():
     """The linker, which knows the functions and variables of Python that entries use.
 
-    It is LLVM's JITLink: a program's code and constants lie in one piece of memory. The older linker
-    asks for each apart, and where these come to lie too far from one another, it aborts the process.
+    It is LLVM's JITLink: a program's code and constants lie in one piece of memory. The older
+    linker asks for each apart, and aborts the process where they come to lie too far apart.
     """
     api = ctypes.pythonapi
     for name in C_FUNCTIONS:

@@ -155,9 +155,9 @@ def buffers_in_memory(steps):
 
 
 def sequences_of(program, turns, found):
-    """Adds to `found` the program, and those in its steps with calls, as lists of what runs them:
+    """Add to `found` what runs a program, and the programs in its steps with calls: lists.
 
-    Calls, Entries, and steps with calls inside. `turns`: axis -> buffer for loops around.
+    A list has Calls, Entries, and steps with calls inside. `turns`: axis -> buffer for loops around.
     """
     out = found[program] = []
     parts = []
@@ -333,9 +333,9 @@ class Plan:
         self.share_workspace(large)
 
     def share_workspace(self, buffers):
-        """The first gap that is free while a buffer is in use; whole parts count, since a part's
+        """Put each buffer into the first gap that is free while it is in use.
 
-        addresses are promised not to overlap.
+        It is in use as long as a part runs that uses it: a part's addresses must not overlap.
         """
         placed = []               # (first user, last user, begin, end)
         for b in buffers:

@@ -93,6 +93,8 @@ def op_text(node, args):
     if name in INFIX:
         return wrapped(f"{args[0]} {INFIX[name]} {args[1]}", dtype)
     return f"{FUNCTION_NAMES.get(name, name)}({', '.join(args)})"
+
+
 def combined_text(name, dtype, old, new):
     """What a store leaves that combines a value with the element that is there."""
     if dtype in NARROW:

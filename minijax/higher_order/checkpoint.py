@@ -151,6 +151,7 @@ class RematTrace(PartialEvalTrace):
             return [None if trace.is_mine(out) else out for out in outs]
         finally:
             trace.end()
+
     def record_split(self, primitive, operands, params, known, out_unknown, out_again):
         """Write the later part of a split down; all results in the order of the whole."""
         outs = iter(JaxprTrace.process_primitive(self, primitive, operands, params))

@@ -598,6 +598,8 @@ def scatter_jvp(primals, tangents, **params):
     if not params["unique_indices"]:
         return out, scatter_tangent_of_winners(t_x, indices, t_updates, **params)
     return out, scatter_p.bind(t_x, indices, t_updates, **params)
+
+
 defjet_linear(scatter_p)
 
 
@@ -808,6 +810,8 @@ def dynamic_slice_jvp(primals, tangents, **params):
     if is_zero(tangents[0]):
         return out, Zero.like(out)
     return out, dynamic_slice_p.bind(tangents[0], *primals[1:], **params)
+
+
 defjet_linear(dynamic_slice_p)
 
 
