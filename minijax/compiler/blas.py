@@ -65,6 +65,9 @@ def leading(matrix):
     if matrix.in_rows():
         return down if rows > 1 else columns
     return along if columns > 1 else rows
+
+
+# What BLAS puts in front of a name, for numbers of a dtype.
 LETTERS = {np.dtype(t): letter for letter, t in dict(s="f4", d="f8", c="c8", z="c16").items()}
 
 
