@@ -665,7 +665,7 @@ checkers = {"impl": check_impl, "abstract_eval": check_abstract_eval, "jvp": che
 def check_rule(primitive, kind, args, params=None, **options):
     """Check the primitive's rule of one kind at one sample of operands and parameters.
 
-    Raises MissingRuleError if there is no such rule, AssertionError if it is wrong, and lets
+    Raises NotImplementedError if there is no such rule, AssertionError if it is wrong, and lets
     through, with a note, whatever the rule itself raises.
     """
     if kind not in checkers:

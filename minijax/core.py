@@ -20,7 +20,7 @@ from minijax.array import Array, as_array
 from minijax.avals import aval_of_type
 from minijax.config import checking_leaks, debug_infs, debug_nans
 from minijax.errors import (
-    ConcretizationTypeError, ImpossibleRuleError, MissingRuleError, TracerArrayConversionError,
+    ConcretizationTypeError, ImpossibleRuleError, TracerArrayConversionError,
     TracerBoolConversionError, TracerIntegerConversionError, UnexpectedTracerError, see,
 )
 from minijax.wrong_numbers import refuse_wrong_numbers
@@ -140,15 +140,17 @@ class Primitive(RuleSlots):
 
     def missing_rule(self, kind):
         """The error for a rule that isn't there."""
-        why = self.impossible.get(kind)
-        return (ImpossibleRuleError if why else MissingRuleError)(self, kind, why)
+        lack = f"no {kind} rule for primitive '{self}'"
+        if why := self.impossible.get(kind):
+            return ImpossibleRuleError(f"{lack}; it can't have one: {why}")
+        return NotImplementedError(f"{lack}; add one with {self}_p.def_{kind}(rule)")
 
     def __repr__(self):
         return self.name
 
 
 def rule_for(primitive, kind):
-    """The rule of a kind, or a MissingRuleError that says whether it can exist at all."""
+    """The rule of a kind, or an error that says whether it can exist at all."""
     rule = primitive.rules.get(kind)
     if rule is None:
         raise primitive.missing_rule(kind)
@@ -368,6 +370,11 @@ class SourceInfo:
     line = property(lambda self: self.position[0])
     name_stack = property(lambda self: "/".join(self.scopes))
 
+    def summary(self):
+        """The place as printed programs show it: file:line:column (function)."""
+        place = ":".join(str(n) for n in self.position if n)
+        return f"{self.code.co_filename}:{place} ({self.code.co_qualname})"
+
     def __str__(self):
         scope = f" in {self.name_stack}" if self.scopes else ""
         return f"{self.code.co_filename}:{self.line} ({self.code.co_name}){scope}"
@@ -410,11 +417,12 @@ class EvalTrace(Trace):
     def process_primitive(self, primitive, args, params):
         rule = primitive.rules.get("impl") or rule_for(primitive, "impl")
         if primitive.higher_order:
+            outs = rule(*[eval_operand(primitive, a) for a in args], **params)
             # A result of the program inside may be a literal of its jaxpr.
-            outs = [as_array(x) for x in rule(*[eval_operand(primitive, a) for a in args], **params)]
+            outs = [as_array(x) for x in (outs if primitive.multiple_results else [outs])]
             if debug_nans.touched or debug_infs.touched:
                 refuse_wrong_numbers(primitive.name, [x._value for x in outs])
-            return outs
+            return outs if primitive.multiple_results else outs[0]
         # One loop over the operands: this is the path of every eager operation.
         values, weak = [], "weak_type" in params
         for a in args:

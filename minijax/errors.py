@@ -8,8 +8,7 @@ Each class says when it is raised and what to do. A tracer is any object with an
 __all__ = [
     "JAXTypeError", "JAXIndexError", "see", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
-    "JaxprTypeError", "JaxRuntimeError", "UnexpectedTracerError", "MissingRuleError",
-    "ImpossibleRuleError",
+    "JaxprTypeError", "JaxRuntimeError", "UnexpectedTracerError", "ImpossibleRuleError",
 ]
 
 
@@ -135,24 +134,9 @@ class UnexpectedTracerError(JAXTypeError):
         super().__init__(f"{msg}\n{see('leaked-tracers')}")
 
 
-# --- A rule is missing ----------------------------------------------------------------------------
+# --- A rule can't exist ---------------------------------------------------------------------------
 
-class MissingRuleError(NotImplementedError):
-    """Raised when an interpreter meets a primitive that has no rule of the kind it needs.
-
-    Add one with the primitive's `def_<kind>` method, or write the function with primitives that
-    have one. `impossible` says why there can be no such rule.
-    """
-
-    def __init__(self, primitive, kind, impossible=None):
-        name = getattr(primitive, "name", primitive)
-        remedy = (f"it can't have one: {impossible}" if impossible
-                  else f"add one with {name}_p.def_{kind}(rule)")
-        super().__init__(f"no {kind} rule for primitive '{name}'; {remedy}")
-        self.primitive, self.kind = primitive, kind
-
-
-class ImpossibleRuleError(MissingRuleError, ValueError):
+class ImpossibleRuleError(NotImplementedError, ValueError):
     """Raised when an interpreter needs a rule that can't exist; the message says why.
 
     The usual case is a gradient through `lax.while_loop`, or a `lax.fori_loop` whose number of turns

@@ -132,7 +132,7 @@ EXPLAINS = {
         higher_order.custom_vjp higher_order.custom_vmap higher_order.linear_solve
         higher_order.linear_call""",
     "checkpoint-policies": "ad_checkpoint higher_order.checkpoint",
-    "prints-and-callbacks": "debugging primitives.callbacks",
+    "prints-and-callbacks": "debugging debugger primitives.callbacks",
     "failed-checks": "experimental.checkify",
     "options-and-devices": "config api.devices",
     "malformed-programs": "jaxpr",

@@ -524,3 +524,14 @@ def test_gradient_of_a_carry_that_is_changed_in_place(change):
 
     for got, want in zip(gradient(minijax), gradient(jax), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(300, 300), (257, 1009), (20, 300), (64, 256), (3, 130, 300)])
+def test_rows_and_columns_at_once_in_squares_of_any_sides(shape):
+    x, y = floats(*shape), floats(*shape, seed=1).swapaxes(-1, -2).copy()
+    add = minijax.jit(lambda x, y: 2 * x + jnp.swapaxes(y, -1, -2))
+    want = 2 * x + y.swapaxes(-1, -2)
+    np.testing.assert_array_equal(add(x, y), want)
+    given = jnp.array(x)
+    np.testing.assert_array_equal(minijax.jit(add, donate_argnums=0)(given, y), want)
+    assert given.is_deleted()

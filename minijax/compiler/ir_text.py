@@ -23,7 +23,7 @@ def program_text(program, jaxpr):
 
 class _Writer:
     def __init__(self, program, jaxpr):
-        self.program, (self.names, _) = program, names_in(jaxpr)
+        self.program, self.names = program, names_in(jaxpr)
         self.buffers, self.axes, self.nodes = {}, {}, {}
 
     def lines(self):

@@ -118,8 +118,7 @@ def scipy_address(name):
 
 # --- Linking --------------------------------------------------------------------------------------
 
-C_FUNCTIONS = ("PyErr_SetString", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef",
-               "PyLong_AsSsize_t")
+C_FUNCTIONS = "PyErr_SetString", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef"
 
 
 @cache
