@@ -484,6 +484,12 @@ class ShapeDtypeStruct:
         self.shape, self.dtype = tuple(shape), dtypes.canonicalize_dtype(dtype)
         self.weak_type, self.sharding = weak_type, sharding
 
+    @classmethod
+    def like(cls, x):
+        """The type of an array, a number or another ShapeDtypeStruct."""
+        aval = aval_of_argument(x)
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape)))
     aval = property(lambda self: ShapedArray(self.shape, self.dtype, self.weak_type))
