@@ -50,7 +50,7 @@ __version__ = "0.1.0"
 # What users get hides this package's frames in tracebacks: see the notebook ref_errors.
 _tracebacks.make_fronts(vars(experimental), ("checkify",))
 _tracebacks.make_fronts(vars(extend), ("core",))
-_tracebacks.make_fronts(globals(), ("custom_batching", "debug", "experimental", "lax", "nn", "numpy",
-                                    "tree", "tree_util"))
+_tracebacks.make_fronts(globals(), ("custom_batching", "debug", "experimental", "lax", "nn",
+                                    "numpy", "tree", "tree_util"))
 _tracebacks.bound_methods(type(config), ("update",))
 _tracebacks.make_boundaries(globals(), globals().get("__all__", ()))

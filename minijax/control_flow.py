@@ -188,7 +188,8 @@ def platform_dependent(*args, default=None, **per_platform):
     check_functions("platform_dependent", **per_platform)
     branch = per_platform.get("cpu", default)
     if branch is None:
-        raise NotImplementedError("lax.platform_dependent: neither a function for 'cpu' nor a default")
+        raise NotImplementedError("lax.platform_dependent: neither a function for 'cpu' nor a "
+                                  "default")
     return branch(*args)
 
 
@@ -262,8 +263,8 @@ def check_results_agree(name, label, traced, other_label, other):
         lines = tree_differences(f"the result of {label}", traced.result,
                                  f"that of {other_label}", other.result)
         raise TypeError(f"lax.{name}: the branches must return values of the same tree structure, "
-                        f"but {label} returns {traced.tree} and {other_label} {other.tree}:{lines}\n"
-                        + see("types-of-carries-and-branches"))
+                        f"but {label} returns {traced.tree} and {other_label} {other.tree}:{lines}"
+                        f"\n{see('types-of-carries-and-branches')}")
     lines = type_differences(f"the result of {label}", traced.result,
                              f"that of {other_label}", other.jaxpr.out_avals)
     if lines:

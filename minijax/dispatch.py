@@ -1,8 +1,8 @@
 # Exported from notebooks/12_jit_inside.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: jit as users call it. Home: 12_jit_inside. In JAX: jax/_src/pjit.py, jax/_src/stages.py.
 
-A call of a jitted function is a look-up: trees, avals, static values and everything else that tracing
-reads make the key; only a new key is traced, and only a new program compiled.
+A call of a jitted function is a look-up: trees, avals, static values and everything else that
+tracing reads make the key; only a new key is traced, and only a new program compiled.
 """
 
 import inspect
@@ -291,7 +291,8 @@ class JitFunction:
     def split_static(self, args, kwargs):
         """((dynamic args, dynamic kwargs), static key, the function of the dynamic ones)."""
         n = len(args)
-        nums = {i: x for i, x in enumerate(args) if i in self.static_nums or i - n in self.static_nums}
+        nums = {i: x for i, x in enumerate(args)
+                if i in self.static_nums or i - n in self.static_nums}
         names = {k: v for k, v in kwargs.items() if k in self.static_names}
         key = (tuple((i, static_key(f"argument {i}", x)) for i, x in nums.items()),
                tuple((k, static_key(f"argument {k!r}", names[k])) for k in sorted(names)))
@@ -314,9 +315,9 @@ class JitFunction:
             with timed(f"tracing {name} for jit"):
                 jaxpr, consts = trace_to_jaxpr(flat, avals, name)
         except RecursionError as error:
-            raise RecursionError(f"tracing {name} did not end: does it call itself without a Python-"
-                                 "level condition that stops it? Both branches of lax.cond are "
-                                 "traced") from error
+            raise RecursionError(f"tracing {name} did not end: does it call itself without a "
+                                 "Python-level condition that stops it? Both branches of lax.cond "
+                                 "are traced") from error
         is_checked = debug_nans.value or debug_infs.value
         kind = CheckedProgram if is_checked else Program
         donated = () if is_checked else self.donated_leaves(in_tree, len(leaves))
@@ -333,7 +334,8 @@ class JitFunction:
         return tuple(tree_leaves([given, *(kwargs[k] for k in self.donate_names & kwargs.keys())]))
 
     def dynamic_names(self):
-        return [name for i, name in enumerate(positional_names(self.fun)) if i not in self.static_nums]
+        names = enumerate(positional_names(self.fun))
+        return [name for i, name in names if i not in self.static_nums]
 
     def __get__(self, instance, owner=None):
         # Jitted methods: bind self as the first argument, as functions do.
@@ -390,8 +392,8 @@ def jit(fun=None, /, *, static_argnums=None, static_argnames=None, donate_argnum
     """`fun`, compiled: traced once for each signature of its arguments, then run as machine code.
 
     Arguments in static_argnums or static_argnames are Python values and part of the signature; they
-    must be hashable. Arrays in donate_argnums or donate_argnames are deleted by the call if a result
-    of their shape and dtype can have their memory. Also usable as `@jit(inline=True)`.
+    must be hashable. Arrays in donate_argnums or donate_argnames are deleted by the call if a
+    result of their shape and dtype can have their memory. Also usable as `@jit(inline=True)`.
     """
     if fun is None:
         return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames,

@@ -176,7 +176,7 @@ def stop_gradient_jvp(primals, tangents):
 stop_gradient_p.def_impl(lambda x: x)
 stop_gradient_p.def_abstract_eval(lambda x: x)
 stop_gradient_p.def_jvp(stop_gradient_jvp)
-stop_gradient_p.def_transpose(lambda ct, x: [Zero(x.aval)])     # batched branches cut tangents off too
+stop_gradient_p.def_transpose(lambda ct, x: [Zero(x.aval)])     # batched branches cut off tangents
 defvectorized(stop_gradient_p)
 lower_moving(stop_gradient_p, lambda x: x)
 

@@ -532,8 +532,8 @@ class Call:
 class Loop:
     """Runs the program `body` once for each turn of `axis`, which its index maps may use.
 
-    A carry is a triple (start, now, following) of buffers: `now` begins as a copy of `start`; a turn
-    reads `now` and fills `following`; then the two change places. At the end `now` has the result.
+    A carry is a triple (start, now, following) of buffers. `now` begins as a copy of `start`; a
+    turn reads `now` and fills `following`; then the two change places. `now` ends as the result.
     If `now` is `start`, it has its first value already; if `following` is `now`, turns update it in
     place. The other outputs of the body are filled a part in each turn, or a whole in every one.
     """
@@ -672,7 +672,7 @@ class LoweringContext:
         return [lowered_atom(env, atom) for atom in jaxpr.outvars]
 
     def lower_closed(self, closed, values):
-        """As `lower`, for a program inside a program, whose constants come from outside all loops."""
+        """As `lower`, for a program in a program, whose constants come from outside all loops."""
         consts = [self.constant(c) for c in closed.consts]
         return self.lower(closed.jaxpr, [*consts, *values])
 
@@ -811,7 +811,7 @@ def in_pairs(function, *nodes, **params):
 
 
 def lower_moving(primitive, function):
-    """One loop over all elements: function(*nodes, **params) is one of the operands, bit for bit."""
+    """A loop over all elements: function(*nodes, **params) is one of the operands, bit for bit."""
     def lowering(ctx, *values, **params):
         if not ctx.is_native():
             return library_step(ctx, *values, **params)
@@ -926,8 +926,8 @@ def reduce_in_memory(ctx, name, out, outer, loops, load):
     ctx.nest(loops, body_of([Store(out, row_major(outer), load, combine=name)]))
 
 
-# Accumulators of a long loop, and of one that is not so long: a vector unit adds 16 float32 at a time,
-# and can start the next four such additions before the first is done.
+# Accumulators of a long loop, and of one that is not so long: a vector unit adds 16 float32 at a
+# time, and can start the next four such additions before the first is done.
 LANES, FEW_LANES = 64, 16
 
 

@@ -1410,7 +1410,7 @@ defvectorized(reduce_precision_p)
 lower_elementwise(reduce_precision_p, lambda x, **bits: rounded_bits(x, **bits))
 
 def rounded_bits(x, *, exponent_bits, mantissa_bits):
-    """As `round_to_precision`: rounds by adding to the bits that are cut off, half of their last."""
+    """As `round_to_precision`: half of the last bit that stays is added, the others are cut off."""
     info = np.finfo(x.dtype)
     integer = bits_of(x.dtype)
     bits = Op("bitcast", (x,), integer)

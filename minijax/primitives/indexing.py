@@ -768,7 +768,8 @@ def dynamic_start(i, n, allow_negative):
     dtype = dtypes.dtype(i)
     if not allow_negative or not dtypes.issubdtype(dtype, np.signedinteger) or np.ndim(i):
         return asarray(i)
-    if type(i) is Array or isinstance(i, (int, np.integer, np.ndarray)):    # known now: nothing to record
+    # known now: nothing to record
+    if type(i) is Array or isinstance(i, (int, np.integer, np.ndarray)):
         return np.asarray(int(i) + n * (int(i) < 0)).astype(dtype)
     end = np.array(n).astype(dtype)
     return select_n(lt(i, np.zeros((), dtype)), i, add(i, end))
