@@ -188,7 +188,8 @@ def platform_dependent(*args, default=None, **per_platform):
     check_functions("platform_dependent", **per_platform)
     branch = per_platform.get("cpu", default)
     if branch is None:
-        raise NotImplementedError("lax.platform_dependent: neither a function for 'cpu' nor a default")
+        raise NotImplementedError("lax.platform_dependent: neither a function for 'cpu' nor a "
+                                  "default")
     return branch(*args)
 
 
