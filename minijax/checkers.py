@@ -219,7 +219,7 @@ def assert_predicted(what, aval, real, may_be_weak):
 # --- jvp: against differences ---------------------------------------------------------------------
 
 # Derivatives of 32-bit programs are hard to see in differences, so operands become 64-bit ones.
-# Only programs inside primitives keep their types, and are checked with larger steps, less strictly.
+# Only programs inside primitives keep their types and are checked with larger steps, less strictly.
 
 def widened(x):
     """A 64-bit copy of a floating-point or complex value; call it with x64 on."""

@@ -106,7 +106,8 @@ class RuleSlots:
 class Primitive(RuleSlots):
     """An operation named `name`. It has rules that give it meanings, and no meaning of its own."""
 
-    applies_functions = False     # its parameters hold Python functions, which may close over tracers
+    # whether its parameters hold Python functions, which may close over tracers
+    applies_functions = False
 
     def __init__(self, name, multiple_results=False, higher_order=False):
         super().__init__()
@@ -135,7 +136,7 @@ class Primitive(RuleSlots):
         return rule
 
     def to_record(self, args, params):
-        """Operands and parameters to write down; one that is given Python functions overrides this."""
+        """Operands and parameters to write down; one that takes Python functions overrides this."""
         return args, params
 
     def missing_rule(self, kind):
@@ -279,7 +280,7 @@ def raise_if_not_scalar(x):
 
 
 def concrete_or_error(convert, x, context=""):
-    """convert(x) for a known value; for an unknown tracer a ConcretizationTypeError with `context`."""
+    """convert(x) for a known value; for an unknown one a ConcretizationTypeError with `context`."""
     if not isinstance(x, Tracer):
         return convert(x)
     value = x.to_concrete_value()
@@ -466,8 +467,8 @@ def eval_operand(primitive, x):
     if isinstance(x, Tracer):
         check_alive(x)
         raise UnexpectedTracerError(
-            f"primitive '{primitive}' was evaluated with a traced operand, {x!r}, {x._origin_msg()}, "
-            "whose trace is not the current one.")
+            f"primitive '{primitive}' was evaluated with a traced operand, {x!r}, "
+            f"{x._origin_msg()}, whose trace is not the current one.")
     return as_array(x)
 
 
@@ -485,7 +486,8 @@ def predicted_weak_types(primitive, epoch, *operands):
 
 
 def weak_types(results):
-    return [a.weak_type for a in results] if isinstance(results, (list, tuple)) else results.weak_type
+    is_list = isinstance(results, (list, tuple))
+    return [a.weak_type for a in results] if is_list else results.weak_type
 
 
 # --- A tracer that got away -----------------------------------------------------------------------

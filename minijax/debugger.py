@@ -46,7 +46,8 @@ class DebuggerFrame:
         source, offset = "".join(lines).split("\n"), info.lineno - max(start, 1)
         known = bool(lines) and offset < len(source)
         return cls(info.filename, dict(info.frame.f_locals), info.frame.f_globals,
-                   info.code_context, source if known else [], info.lineno, offset if known else None)
+                   info.code_context, source if known else [], info.lineno,
+                   offset if known else None)
 
 
 def take_tracers(frames):
@@ -163,8 +164,8 @@ class CliDebugger(cmd.Cmd):
 one_at_a_time = threading.Lock()
 
 
-def debug_breakpoint(*, backend=None, filter_frames=True, num_frames=None, ordered=False, token=None,
-                     **kwargs):
+def debug_breakpoint(*, backend=None, filter_frames=True, num_frames=None, ordered=False,
+                     token=None, **kwargs):
     """Stop here whenever the program gets here, also if it is compiled, and read commands.
 
     They see the innermost `num_frames` frames, without this package's unless `filter_frames` is
@@ -175,7 +176,8 @@ def debug_breakpoint(*, backend=None, filter_frames=True, num_frames=None, order
     if ordered and token is not None:
         raise ValueError("`ordered` and `token` are mutually exclusive arguments.")
     infos = [i for i in inspect.stack()[1:] if not (filter_frames and is_inside(i.filename))]
-    tracers, frames_with = take_tracers([DebuggerFrame.from_frameinfo(i) for i in infos[:num_frames]])
+    frames = [DebuggerFrame.from_frameinfo(i) for i in infos[:num_frames]]
+    tracers, frames_with = take_tracers(frames)
 
     def breakpoint(*values):
         with one_at_a_time:

@@ -114,11 +114,11 @@ class NonConcreteBooleanIndexError(JAXIndexError):
 # --- A program breaks its own rules ---------------------------------------------------------------
 
 class JaxprTypeError(TypeError):
-    """Raised by `check_jaxpr`: a variable unbound or bound twice, a type that is not what it should be."""
+    """Raised by `check_jaxpr`: a variable unbound or bound twice, or a type that is wrong."""
 
 
 class JaxRuntimeError(RuntimeError):
-    """Raised when a program that runs can't go on, for instance if a callback returns the wrong type."""
+    """Raised when a running program can't go on, say because a callback returns a wrong type."""
 
 
 # --- A tracer outlived its trace ------------------------------------------------------------------
@@ -139,6 +139,7 @@ class UnexpectedTracerError(JAXTypeError):
 class ImpossibleRuleError(NotImplementedError, ValueError):
     """Raised when an interpreter needs a rule that can't exist; the message says why.
 
-    The usual case is a gradient through `lax.while_loop`, or a `lax.fori_loop` whose number of turns
-    is not known while tracing: use `lax.scan`, or `lax.fori_loop` with bounds that are Python numbers.
+    The usual case is a gradient through `lax.while_loop`, or a `lax.fori_loop` whose number of
+    turns is not known while tracing: use `lax.scan`, or `lax.fori_loop` with bounds that are Python
+    numbers.
     """

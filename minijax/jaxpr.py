@@ -1,8 +1,8 @@
 # Exported from notebooks/05_jaxpr.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: programs. Home: 05_jaxpr. In JAX: jax/_src/core.py (Jaxpr and its printer and checker).
 
-A jaxpr is a program written down: typed variables, one primitive an equation, no side effects and no
-control flow but what primitives contain.
+A jaxpr is a program written down: typed variables, one primitive an equation, no side effects and
+no control flow but what primitives contain.
 """
 
 import collections
@@ -79,7 +79,8 @@ class JaxprEqn:
 class Jaxpr:
     """{ lambda constvars ; invars. let eqns in outvars }: a program, compared by identity."""
 
-    __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "name", "memos", "__weakref__")
+    __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "name", "memos",
+                 "__weakref__")
 
     def __init__(self, constvars, invars, outvars, eqns, effects=frozenset(), name=None):
         self.constvars, self.invars, self.outvars = constvars, invars, outvars
@@ -249,7 +250,7 @@ def literal_text(literal):
 
 
 class Printer(Names):
-    """Makes documents of programs, with the options of `Jaxpr.pretty_print`. JAX: JaxprPpContext."""
+    """Makes documents of programs; options: those of `Jaxpr.pretty_print`. JAX: JaxprPpContext."""
 
     def __init__(self, source_info=False, print_shapes=True, custom_pp_eqn_rules=True,
                  name_stack=False, print_effects=False):
@@ -302,7 +303,8 @@ class Printer(Names):
 
     def parameters(self, eqn):
         params = printed_params(eqn) if self.brief else sorted(eqn.params.items())
-        return in_brackets("[", [[f"{k}=", self.value(v)] for k, v in params], "]") if params else ""
+        shown = [[f"{k}=", self.value(v)] for k, v in params]
+        return in_brackets("[", shown, "]") if shown else ""
 
     def value(self, value):
         """The value of a parameter, which may be a program or a tuple of programs."""
@@ -339,12 +341,12 @@ def param_text(value):
 
 
 def shared_programs(jaxpr):
-    """program -> name, for those within `jaxpr` that occur twice or have more than ten equations."""
+    """program -> name, for those in `jaxpr` that occur twice or have more than ten equations."""
     counts, names, queue = collections.Counter(), {}, collections.deque([jaxpr])
     while queue:
         outer = queue.popleft()
         counts[outer] += 1
-        for eqn in outer.eqns if counts[outer] <= 2 else ():      # then all within it occur twice too
+        for eqn in outer.eqns if counts[outer] <= 2 else ():      # then all in it occur twice too
             for _, inner in jaxprs_in_params(eqn.params):
                 queue.append(open_jaxpr(inner))
                 if "name" in eqn.params:

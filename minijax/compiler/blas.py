@@ -5,6 +5,7 @@ Products of matrices as calls of BLAS out of machine code. The code knows the fu
 which `machine` resolves when it links, so it can be kept on disk.
 """
 
+import numpy as np
 from llvmlite import ir
 
 from minijax.compiler.llvm_ops import INT64, typed_constant
@@ -12,7 +13,7 @@ from minijax.compiler.render_llvm import STEP_WRITERS, as_int64, loops, place_of
 from minijax.loop_ir import Product, buffers_written
 from minijax.lower_products import matrices, others_in
 
-__all__ = ["product", "multiply", "multiply_vector", "leading", "FortranCall"]
+__all__ = ["product", "multiply", "multiply_vector", "leading", "LETTERS", "FortranCall"]
 
 
 # --- Products -------------------------------------------------------------------------------------
@@ -66,6 +67,10 @@ def leading(matrix):
     return along if columns > 1 else rows
 
 
+# What BLAS puts in front of a name, for numbers of a dtype.
+LETTERS = {np.dtype(t): letter for letter, t in dict(s="f4", d="f8", c="c8", z="c16").items()}
+
+
 class FortranCall:
     """Writes a call of a function that gets the address of everything, also of numbers."""
 
@@ -73,8 +78,8 @@ class FortranCall:
         self.writer, self.builder, self.dtype = writer, writer.builder, dtype
 
     def __call__(self, name, *operands):
-        module, kind = self.builder.module, "s" if self.dtype.itemsize == 4 else "d"
-        name = f"minijax_{kind}{name}"
+        module = self.builder.module
+        name = f"minijax_{LETTERS[self.dtype]}{name}"
         found = module.globals.get(name) or ir.Function(
             module, ir.FunctionType(ir.VoidType(), [x.type for x in operands]), name)
         self.builder.call(found, operands)

@@ -33,7 +33,8 @@ class _Writer:
 
     def buffer(self, b):
         if b not in self.buffers:
-            self.buffers[b] = self.names(b.var) if b.var else f"t{len(self.buffers)}"
+            name = self.names(b.var) if b.var else "_"
+            self.buffers[b] = f"t{len(self.buffers)}" if name == "_" else name
         return self.buffers[b]
 
     def typed(self, b):

@@ -82,9 +82,9 @@ def assembly(text, effort):
 
 # --- Where BLAS is --------------------------------------------------------------------------------
 
-# Products of matrices are calls of the library that NumPy has loaded already, so one pool of threads
-# serves both. Where it can't be found by name, SciPy has addresses of its own.
-BLAS_FUNCTIONS = "sgemm", "dgemm", "sgemv", "dgemv"
+# Products of matrices are calls of the library that NumPy has loaded already, so one pool of
+# threads serves both. Where it can't be found by name, SciPy has addresses of its own.
+BLAS_FUNCTIONS = [letter + name for letter in "sdcz" for name in ("gemm", "gemv")]
 
 # How they are spelled in NumPy's wheels, and in libraries of distributions: 64-bit and 32-bit ones.
 SPELLINGS = "scipy_{}_64_", "{}_64_", "{}_"

@@ -172,7 +172,7 @@ def buffers_in_memory(steps):
 def sequences_of(program, turns, found):
     """Add to `found` what runs a program, and the programs in its steps with calls: lists.
 
-    A list has Calls, Entries, and steps with calls inside. `turns`: axis -> buffer for loops around.
+    A list has Calls, Entries, and steps with calls inside. `turns`: axis -> buffer of loops around.
     """
     out = found[program] = []
     parts = []

@@ -143,9 +143,9 @@ RESERVED = frozenset([*keyword.kwlist, *(n for n in vars(runtime) if n.islower()
 
 
 class Namer:
-    """Names of one function. `readable` ones come from the jaxpr; others depend on structure only,
+    """Names of one function; from the jaxpr, if its names are given.
 
-    so that two functions that do the same have the same text.
+    Without them names depend on structure only, so functions that do the same have the same text.
     """
 
     def __init__(self, jaxpr_names=None):
@@ -287,7 +287,7 @@ class NestWriter(NodeWriter):
         self.close_loops(nest.axes)
 
     def product(self, step):
-        """One line: sizes, whether to add to what is there, and of each matrix memory and places."""
+        """One line: sizes, whether to add to what is there, and each matrix' memory and places."""
         self.open_loop(step.axes[0])
         self.body(others_in(step))
         self.comment(step.body[-1].eqn)
