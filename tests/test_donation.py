@@ -56,6 +56,7 @@ CASES = {
     "updated": lambda np, x, y: x.at[3].set(y[0]),
     "sorted": lambda np, x, y: np.sort(x),
     "cumulative": lambda np, x, y: np.cumsum(x) + y,
+    "reshaped": lambda np, x, y: (x * 2, np.sort(x.reshape(4, 10))),
 }
 
 
@@ -200,6 +201,7 @@ TEMPORARIES = {
     "divided by the sum": lambda e: e / mnp.sum(e),
     "returned too": lambda e: (e / mnp.sum(e), e),
     "read by two results": lambda e: (e / mnp.sum(e), e - mnp.max(e)),
+    "reshaped": lambda e: (e / mnp.sum(e), mnp.sort(e.reshape(10, 100))),
     "read backwards": lambda e: e / mnp.sum(e) + e[::-1],
     "in a loop": lambda e: minijax.lax.fori_loop(0, 3, lambda i, c: c / mnp.sum(c), e / mnp.sum(e)),
 }

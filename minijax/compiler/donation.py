@@ -5,6 +5,7 @@ A donated argument is not needed after the call, so a result may be written over
 """
 
 from minijax.compiler.bodies import rebuild
+from minijax.compiler.dead_steps import has_calls
 from minijax.loop_ir import Load, Nest, Program, Store, all_nodes, buffers_read, buffers_written
 
 __all__ = [
@@ -54,6 +55,8 @@ def large_temporaries(program):
 
 def may_take_place(program, new, old):
     """Whether `new` can be written over `old`: nobody reads an element of `old` after that."""
+    if any(has_calls(s) and old in (*buffers_read(s), *buffers_written(s)) for s in program.steps):
+        return False              # a call may know it by another name, as a reshape does
     if (new.shape, new.dtype) != (old.shape, old.dtype) or new in program.inputs \
             or old in program.outputs:
         return False

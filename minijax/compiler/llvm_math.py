@@ -48,7 +48,7 @@ def number_of(kind, number):
 
 @lru_cache(1000)
 def numbers_of(kind, numbers):
-    """A vector of integers; llvmlite takes long to write one down, and they come again and again."""
+    """A vector of integers. llvmlite takes long to write one down, and they come again."""
     return ir.Constant(kind, [ir.Constant(kind.element, n) for n in numbers])
 
 
