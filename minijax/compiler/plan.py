@@ -226,8 +226,8 @@ def calls_and_parts(steps, turns):
 
 # --- Pieces for threads ---------------------------------------------------------------------------
 
-# A step that takes longer than this many nanoseconds is cut into pieces of about PIECE nanoseconds: to
-# wake another thread, and to wait for it, takes some ten thousand.
+# A step that takes longer than this many nanoseconds is cut into pieces of about PIECE nanoseconds:
+# to wake another thread, and to wait for it, takes some ten thousand.
 WORTH_SHARING, PIECE, MAX_PIECES = 80_000, 5_000, 64
 
 # Matrices of more multiplications than this BLAS itself gives to its threads.
