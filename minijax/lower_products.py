@@ -37,7 +37,8 @@ def lower_product(ctx, lhs, rhs, dimension_numbers):
     if not ctx.is_native():
         return None
     lhs, rhs, out = ctx.as_buffer(lhs), ctx.as_buffer(rhs), ctx.result()
-    if out.dtype in COMPLEX:
+    if out.dtype in COMPLEX and not is_for_blas(
+            ProductAxes(lhs.shape, rhs.shape, dimension_numbers), out.dtype):
         complex_product(ctx, lhs, rhs, dimension_numbers, out)
     elif out.dtype in NARROW or out.dtype == bool:      # summed in a wider dtype
         total = Buffer(out.shape, np.dtype(np.int32 if out.dtype == bool else np.float32))
@@ -49,7 +50,7 @@ def lower_product(ctx, lhs, rhs, dimension_numbers):
 
 
 def add_product(ctx, lhs, rhs, dimension_numbers, out):
-    """Append the steps of a product of real numbers, in the dtype of `out`."""
+    """Append the steps of a product in the dtype of `out`."""
     lhs, rhs = (converted(ctx, x, out.dtype) if x.dtype in NARROW else x for x in (lhs, rhs))
     axes = ProductAxes(lhs.shape, rhs.shape, dimension_numbers)
     make = product_step if is_for_blas(axes, out.dtype) else product_nest
@@ -75,7 +76,7 @@ def complex_product(ctx, lhs, rhs, dimension_numbers, out):
 
 def is_for_blas(axes, dtype):
     m, n, k = (prod(a.size for a in group) for group in (axes.lhs_free, axes.rhs_free, axes.sums))
-    return dtype.kind == "f" and m * n * k >= MIN_PRODUCT and k >= MIN_SUM and m * n > 1
+    return dtype.kind in "fc" and m * n * k >= MIN_PRODUCT and k >= MIN_SUM and m * n > 1
 
 
 class ProductAxes:
@@ -148,8 +149,8 @@ def product_nest(ctx, lhs, rhs, axes, out):
             reduce_in_register(ctx, "add", out, free, axes.sums, term)
         else:
             ctx.nest(free, body_of([Store(out, row_major(free), term)]))
-        return out
-    return add_up_rows(ctx, out, lhs, rhs, axes, free)
+    else:
+        add_up_rows(ctx, out, lhs, rhs, axes, free)
 
 
 def add_up_rows(ctx, out, lhs, rhs, axes, free):
@@ -162,13 +163,12 @@ def add_up_rows(ctx, out, lhs, rhs, axes, free):
     place, inner = row_major(free), axes.row()
     if not sums and rest.size == 1:
         ctx.nest(free, [total, Store(out, place, total)])
-        return out
+        return
     start = [Axis(a.size) for a in free]
     zero = Const(0, out.dtype)
     ctx.nest(start, [zero, Store(out, row_major(start), zero)])
     loops = [*(a for a in free if a is not inner), *sums, rest, inner]
     ctx.nest(loops, [total, Store(out, place, total, combine="add")])
-    return out
 
 
 # --- Products for BLAS ----------------------------------------------------------------------------
@@ -185,16 +185,14 @@ def product_step(ctx, lhs, rhs, axes, out):
     value = op("mul", left, right)
     total = Reduce("add", [k], [left, right, value], value, 1)
     ctx.nest([b, m, n], [total, Store(out, row_major([b, m, n]), total)], Product)
-    return out
 
 
 def converted(ctx, x, dtype):
     """An operand in the dtype of the result."""
     if x.dtype == dtype:
         return x
-    out, axis = Buffer(x.shape, dtype), Axis(x.size)
-    value = convert(Load(x, axis_index(axis)), dtype)
-    ctx.nest([axis], body_of([Store(out, axis_index(axis), value)]))
+    out = Buffer(x.shape, dtype)
+    combined_step(ctx, out, lambda v: convert(v, dtype), [x])
     return out
 
 

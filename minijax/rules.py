@@ -1,8 +1,8 @@
 # Exported from notebooks/08_blocks.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: rule makers. Home: 08_blocks. In JAX: jax/_src/interpreters/{ad,batching}.py, lax/utils.py.
+"""Layer: rule makers. Home: 08_blocks. In JAX: jax/_src/interpreters/{ad,batching}.py.
 
-What the rules of primitives are made of: symbolic zeros, undefined primals, the axis that vmap maps,
-and makers that turn one line of mathematics into a rule. Nothing here names an interpreter.
+What the rules of primitives are made of: symbolic zeros, undefined primals, the axis that vmap
+maps, and makers that turn one line of mathematics into a rule. Nothing here names an interpreter.
 """
 
 from functools import reduce
@@ -47,7 +47,7 @@ def broadcast_to(x, shape):
 
 
 def full_like_aval(aval, value):
-    """An array of `aval`'s shape and dtype, filled with a Python number; a program records a broadcast."""
+    """A Python number in `aval`'s shape and dtype; a program records a broadcast."""
     scalar = Array(np.array(value, aval.dtype), aval.weak_type)
     return broadcast(scalar, aval.shape, ()) if aval.shape else scalar
 
@@ -130,7 +130,7 @@ def shape_of(x):
 # --- Makers of jvp rules --------------------------------------------------------------------------
 
 def defjvp(primitive, *operand_rules):
-    """One rule an operand: rule(t, *primals, **params) -> its share of the tangent; None for none."""
+    """A rule an operand: rule(t, *primals, **params) -> its share of the tangent; None for none."""
     def jvp(primals, tangents, **params):
         out = primitive.bind(*primals, **params)
         shares = [rule(t, *primals, **params) for rule, t in zip(operand_rules, tangents)
@@ -140,9 +140,11 @@ def defjvp(primitive, *operand_rules):
 
 
 def sum_of_shares(shares, out):
+    if not shares:
+        return Zero.like(out)
     # A scalar operand beside a full array has a scalar tangent: give it the result's shape first.
     shape = typeof(out).shape
-    return reduce(add_tangents, [broadcast_to(t, shape) for t in shares], Zero.like(out))
+    return reduce(add_tangents, [broadcast_to(t, shape) for t in shares])
 
 
 def defjvp_with_result(primitive, *operand_rules):
@@ -172,8 +174,9 @@ def def_not_linear(primitive):
 
 # --- Makers of jet rules --------------------------------------------------------------------------
 
-# A jet rule gives the Taylor coefficient of order k ≥ 1 of the result from the operands' `x[0] … x[k]`
-# and the result's own `out[0] … out[k - 1]`. Most primitives need none: their jvp rule will do.
+# A jet rule gives the Taylor coefficient of order k ≥ 1 of the result from the operands' `x[0] …
+# x[k]` and the result's own `out[0] … out[k - 1]`; or a function of tracers, which writes the
+# operation with others. Most primitives need none: their jvp rule will do.
 
 def defjet_linear(primitive):
     """Coefficients go through the primitive as tangents do: for primitives linear in what moves."""
@@ -244,7 +247,7 @@ not_mapped = None
 
 
 class AxisData(NamedTuple):
-    """The axis that vmap maps: its size, the name collectives know it by, and the mesh axis it is on."""
+    """The axis that vmap maps: its size, its name for collectives, and the mesh axis it is on."""
     size: int
     name: object = None
     spmd_name: object = None
@@ -270,7 +273,8 @@ def drop(shape, axis):
 
 def defvectorized(primitive):
     """Batching of an elementwise primitive with one operand: the axis comes along."""
-    primitive.def_batch(lambda axis, vals, dims, **params: (primitive.bind(*vals, **params), dims[0]))
+    primitive.def_batch(
+        lambda axis, vals, dims, **params: (primitive.bind(*vals, **params), dims[0]))
 
 
 def defbroadcasting(primitive, full=()):
@@ -288,15 +292,18 @@ def defbroadcasting(primitive, full=()):
 
 def align_operands(axis, vals, dims):
     """Operands with their batch axes at one place, and that place; scalars may stay scalars."""
-    ranks = [typeof(v).ndim - (d is not not_mapped) for v, d in zip(vals, dims)]
-    dim = next((d for d, r in zip(dims, ranks) if r == max(ranks) and d is not not_mapped), 0)
-    shape = next(typeof(v).shape if d is not_mapped else drop(typeof(v).shape, d)
-                 for v, d, r in zip(vals, dims, ranks) if r == max(ranks))
-    return [align(axis, v, d, dim, shape) for v, d in zip(vals, dims)], dim
+    shapes = [typeof(v).shape for v in vals]
+    if len(set(dims)) == 1 and len(set(map(len, shapes))) == 1:       # they are already
+        return vals, dims[0]
+    inner = [shape if d is not_mapped else drop(shape, d) for shape, d in zip(shapes, dims)]
+    largest = max(inner, key=len)
+    dim = next((d for d, s in zip(dims, inner)
+                if d is not not_mapped and len(s) == len(largest)), 0)
+    return [align(axis, v, d, dim, largest) for v, d in zip(vals, dims)], dim
 
 
 def align(axis, x, src, dst, shape):
-    """An operand of an elementwise primitive with its batch axis at `dst` of the unbatched `shape`."""
+    """An operand of an elementwise primitive, its batch axis at `dst` of the unbatched `shape`."""
     rank = typeof(x).ndim
     if src is not_mapped:
         return move_batch_axis(axis, src, dst, x) if rank else x
@@ -313,8 +320,8 @@ def elementwise_shape(primitive, avals):
     shapes = {a.shape for a in avals if a.shape}
     if len(shapes) > 1:
         raise TypeError(f"{primitive} got arrays of incompatible shapes: "
-                        f"{', '.join(str(a.shape) for a in avals)}; lax functions want equal shapes "
-                        "or scalars, minijax.numpy broadcasts")
+                        f"{', '.join(str(a.shape) for a in avals)}; lax functions want equal "
+                        "shapes or scalars, minijax.numpy broadcasts")
     return shapes.pop() if shapes else ()
 
 

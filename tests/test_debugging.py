@@ -59,6 +59,32 @@ def test_debug_nans(name):
     assert error_of(minijax, NAN[name]) is None         # the option is off again
 
 
+def with_rules(function, define, number):
+    getattr(function, define)(*[pytest.fail] * number)      # not one of them is called here
+    return function
+
+
+WITH_LITERALS = {
+    "checkpoint": lambda f: minijax.checkpoint(f),
+    "custom_jvp": lambda f: with_rules(minijax.custom_jvp(f), "defjvp", 1),
+    "custom_vjp": lambda f: with_rules(minijax.custom_vjp(f), "defvjp", 2),
+    "custom_vmap": lambda f: with_rules(minijax.custom_batching.custom_vmap(f), "def_vmap", 1),
+    "jit": lambda f: minijax.jit(f),
+    "cond": lambda f: lambda x: minijax.lax.cond(x > 0, f, f, x),
+    "linear_solve": lambda f: lambda x: minijax.lax.custom_linear_solve(
+        lambda x: 2 * x, x, lambda matvec, b: f(b), has_aux=True),
+}
+
+
+@pytest.mark.parametrize("inside", [minijax.debug_nans, minijax.disable_jit])
+@pytest.mark.parametrize("name", WITH_LITERALS)
+def test_results_that_are_literals_are_arrays(name, inside):
+    with inside():
+        outs = WITH_LITERALS[name](lambda x: (x / 2, mnp.int32(5)))(mnp.ones((), F))
+    assert [type(out) for out in outs] == [minijax.Array] * 2
+    assert [out.item() for out in outs] == [0.5, 5]
+
+
 def test_debug_infs():
     with minijax.debug_infs():
         for divide in lambda x: 1 / x, minijax.jit(lambda x: 1 / x):

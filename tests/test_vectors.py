@@ -132,7 +132,7 @@ def test_loops_are_written_with_vectors():
     assert effort_of(jnp.sin, vector) == 2              # which looks numbers up in a table
 
 
-# --- Products and sums that are rounded at once ------------------------------------------------
+# --- Products and sums that are rounded at once ---------------------------------------------------
 
 def test_contraction_is_that_of_jax():
     a, b, c = rng().normal(size=(3, 1000)).astype(np.float32)

@@ -12,7 +12,7 @@ from minijax.compiler.bodies import Builder, MAX_NODES, plain_load, rebuild
 from minijax.compiler.merge import coalesce_nest
 from minijax.loop_ir import (
     Axis, Buffer, IDENTITIES, Load, Nest, Program, Reduce, Store, axis_index, flat_index, identity,
-    lanes_for, programs_in, row_major, with_programs,
+    is_fusible, lanes_for, programs_in, row_major, with_programs,
 )
 
 __all__ = [
@@ -32,7 +32,7 @@ def cut_reductions(program):
     """Long reductions become reductions of blocks, and then of the blocks' results."""
     steps = []
     for step in program.steps:
-        if type(step) is Nest:
+        if is_fusible(step):
             steps += cut_nest(step)
         elif programs_in(step):
             steps.append(with_programs(step, list(map(cut_reductions, programs_in(step)))))

@@ -5,8 +5,8 @@ What the passes on loops share: questions about nests, and a builder of new bodi
 """
 
 from minijax.loop_ir import (
-    Axis, AxisValue, Const, InBounds, Load, Nest, Op, Product, Quotient, Reduce, Store, all_nodes,
-    axis_index, buffers_written, guard_of, index_maps_of, substitute_index, unflatten,
+    Axis, AxisValue, Const, InBounds, Load, Nest, Op, Quotient, Reduce, Store, all_nodes,
+    axis_index, buffers_written, guard_of, index_maps_of, is_fusible, substitute_index, unflatten,
 )
 
 __all__ = [
@@ -30,7 +30,7 @@ def simple_producers(steps):
 
 
 def is_simple(step):
-    if not isinstance(step, Nest) or isinstance(step, Product):
+    if not is_fusible(step):
         return False
     *before, last = step.body
     return (isinstance(last, Store) and not last.combine and last.index == step.order()

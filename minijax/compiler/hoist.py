@@ -7,7 +7,7 @@ every turn. It is moved in front of the loop, which gets the results as further 
 
 from minijax.compiler.passes import with_inner
 from minijax.compiler.simplify import REARRANGING
-from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr
+from minijax.jaxpr import ClosedJaxpr, Var, dce_jaxpr, variables_read
 
 __all__ = [
     "hoist_invariants", "from_scan", "from_while", "MOVED_FROM_LOOPS", "STAYING", "SMALL_RESULT",
@@ -65,7 +65,7 @@ MOVED_FROM_LOOPS = {"scan": from_scan, "while": from_while}
 # --- What is moved --------------------------------------------------------------------------------
 
 # Equations that a loop which reads their results does as quickly itself, without memory for them.
-STAYING = REARRANGING | {"iota", "convert_element_type", "optimization_barrier"}
+STAYING = REARRANGING | {"iota", "convert_element_type"}
 
 # Results of so many elements are moved, larger ones only if a constant behind them is as large.
 SMALL_RESULT = 4096
@@ -86,12 +86,11 @@ def without_invariants(closed, consts):
             if all(v.aval.size <= max(largest, SMALL_RESULT) for v in eqn.outvars):
                 invariant.append(eqn)
                 behind.update(dict.fromkeys(eqn.outvars, largest))
-    moved = [e for e in invariant if e.primitive.name not in STAYING]
-    given = [v for e in moved for v in e.outvars]
-    inner = dce_jaxpr(jaxpr.replace(eqns=[e for e in jaxpr.eqns if e not in moved]))
-    atoms = [*(v for e in inner.eqns for v in e.invars), *inner.outvars]
-    read = {v for v in atoms if isinstance(v, Var)}
-    results = [v for v in given if v in read]
+    moved = {v: e for e in invariant if e.primitive.name not in STAYING for v in e.outvars}
+    staying = [e for e in jaxpr.eqns if moved.keys().isdisjoint(e.outvars)]
+    inner = dce_jaxpr(jaxpr.replace(eqns=staying))
+    read = variables_read(inner)
+    results = [v for v in moved if v in read]
     inner = inner.replace(invars=[*jaxpr.invars[:n], *results, *jaxpr.invars[n:]])
     env = dict(zip(jaxpr.invars[:n], consts))
     outside = dce_jaxpr(jaxpr.replace(eqns=invariant, outvars=results)).eqns
@@ -101,7 +100,7 @@ def without_invariants(closed, consts):
 
 def may_move(eqn):
     """Whether an equation only computes, and surely ends."""
-    return not (eqn.effects or eqn.primitive.higher_order or "callback" in eqn.primitive.name
+    return not (eqn.effects or eqn.primitive.higher_order
                 or eqn.primitive.name == "optimization_barrier")
 
 

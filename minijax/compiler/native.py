@@ -27,7 +27,7 @@ def native_functions(plan, source):
     """{name: function} of a plan's entries; `source` is that of its main."""
     if not plan.entries:
         return {}
-    # LLVM takes a tenth of a second to load, and programs that never jit don't need it.
+    # LLVM takes long to load, and programs that never jit don't need it.
     from minijax.compiler import machine
     parts = part_texts(plan)
     key = disk_cache.key_of(program_text(plan, parts), machine.identity())
@@ -70,9 +70,9 @@ def may_be_saved(plan):
 
 
 def module_text(plan, parts):
-    """(the LLVM module of a plan, what it is worth: 2, as in `clang -O2`, if there are loops that
+    """(the LLVM module of a plan, the level of LLVM's passes for it, as in `clang -O2`).
 
-    LLVM should make fast, else 1, for which it takes a part of the time).
+    The level is 2 if LLVM has loops to make fast, else 1, which takes a part of the time.
     """
     from minijax.compiler import llvm_module
     writer = llvm_module.ModuleWriter(plan, parts)

@@ -12,7 +12,7 @@ from minijax.compiler.bodies import Builder, replace_axes
 from minijax.compiler.merge import coalesce, coalesce_nest, merge_loops, too_many_wait, use_counts
 from minijax.loop_ir import (
     Axis, Buffer, Load, Loop, Nest, Program, Quotient, Reduce, Store, all_nodes, axis_index,
-    buffers_read, buffers_written, row_major, substitute_index,
+    buffers_read, buffers_written, is_fusible, row_major, substitute_index,
 )
 
 __all__ = [
@@ -110,7 +110,7 @@ class RowGroup:
     def joined(self, other):
         """The group of both groups' steps if they go through the same rows, else None."""
         steps = [*self.steps, *other.steps]
-        if (not all(type(s) is Nest for s in steps)
+        if (not all(is_fusible(s) for s in steps)
                 or other.read.isdisjoint(self.read | self.written) or needs_others(steps)):
             return None
         rows = common_rows(steps)

@@ -19,15 +19,15 @@ __all__ = [
     "load_if", "lanes", "local", "turns", "product", "matrix", "fold", "fold_add", "fold_mul",
     "fold_max", "fold_min", "fold_and", "fold_or", "fold_xor", "to_integer", "to_i8", "to_i16",
     "to_i32", "to_i64", "to_u8", "to_u16", "to_u32", "to_u64", "to_bool", "to_narrow", "to_f16",
-    "to_bf16", "widen_f16", "widen_bf16", "clamp_index", "INTEGER_OF", "bitcast", "bits_i8",
-    "bits_i16", "bits_i32", "bits_i64", "bits_u8", "bits_u16", "bits_u32", "bits_u64", "bits_f32",
-    "bits_f64", "bits_bool", "bits_f16", "bits_bf16", "select", "real_part", "imag_part",
-    "complex_of", "maximum", "minimum", "absolute", "is_finite", "is_nan", "nextafter", "sign",
-    "divide_int", "remainder", "width", "unsigned", "shift_left", "shift_right_logical",
-    "shift_right_arithmetic", "popcount", "clz", "of_float", "floor", "ceil", "trunc", "round_even",
-    "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "log2", "sin", "cos", "tan", "asin",
-    "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "power", "erf",
-    "erfc", "erf_inv", "rsqrt", "round_away", "lgamma", "logistic",
+    "to_bf16", "widen_f16", "widen_bf16", "clamp_index", "bitcast", "bits_i8", "bits_i16",
+    "bits_i32", "bits_i64", "bits_u8", "bits_u16", "bits_u32", "bits_u64", "bits_f32", "bits_f64",
+    "bits_bool", "bits_f16", "bits_bf16", "select", "real_part", "imag_part", "complex_of",
+    "maximum", "minimum", "absolute", "is_finite", "is_nan", "nextafter", "sign", "divide_int",
+    "remainder", "width", "unsigned", "shift_left", "shift_right_logical", "shift_right_arithmetic",
+    "popcount", "clz", "of_float", "floor", "ceil", "trunc", "round_even", "sqrt", "cbrt", "exp",
+    "exp2", "expm1", "log", "log1p", "log2", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "power", "erf", "erfc", "erf_inv", "rsqrt",
+    "round_away", "lgamma", "logistic",
 ]
 
 
@@ -149,9 +149,6 @@ widen_f16 = widen_bf16 = f32
 def clamp_index(x, low, high):
     """An index as int64, moved into low … high."""
     return i64(min(max(int(x), low), high))
-
-
-INTEGER_OF = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def bitcast(to):

@@ -10,7 +10,8 @@ from minijax.compiler.bodies import (
 )
 from minijax.compiler.dead_steps import drop_dead
 from minijax.loop_ir import (
-    Axis, Call, Load, Nest, Product, Program, Quotient, buffers_read, row_major, strides_of,
+    Axis, Call, Load, Nest, Product, Program, Quotient, buffers_read, is_fusible, row_major,
+    strides_of,
 )
 from minijax.lower_products import matrices
 
@@ -38,7 +39,7 @@ def inline_views(program):
             store = new.body[-1]
             if producers.get(store.buffer) is step:
                 views[store.buffer] = new
-    steps = [split_axes(s) if type(s) is Nest else s for s in steps]
+    steps = [split_axes(s) if is_fusible(s) else s for s in steps]
     return drop_dead(Program(program.inputs, steps, program.outputs, program.eqns))
 
 

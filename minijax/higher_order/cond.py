@@ -30,9 +30,10 @@ from minijax.rules import (
 )
 
 __all__ = [
-    "share_consts", "take_all", "any_of", "jvp_branches", "batch_branches", "transpose_branches",
-    "SplitBranches", "split_branches", "join_splits", "Residuals", "numbered", "cond_p",
-    "bind_cond", "programs_of", "select_branches", "is_float", "along_rows", "branches_used",
+    "share_consts", "take_all", "any_of", "transformed_alike", "jvp_branches", "batch_branches",
+    "transpose_branches", "SplitBranches", "split_branches", "join_splits", "Residuals", "numbered",
+    "cond_p", "bind_cond", "programs_of", "select_branches", "is_float", "along_rows",
+    "branches_used",
 ]
 
 
@@ -61,6 +62,14 @@ def take_all(program, numbers, avals):
 def any_of(flags_of_each):
     """For each result, whether its flag is set in any branch."""
     return tuple([any(flags) for flags in zip(*flags_of_each)])
+def transformed_alike(transform, branches, *args):
+    """The transformed branches, their common constants, and which results come out in any of them.
+
+    A result that comes out in one branch comes out in all, as zeros where it is one.
+    """
+    produced = any_of([transform(b, *args)[2] for b in branches])
+    programs, consts, _ = zip(*[transform(b, *args, produced) for b in branches])
+    return *share_consts(programs, consts), produced
 
 
 # Each function is memoised by the first branch. It returns programs and their common constants.
@@ -68,10 +77,7 @@ def any_of(flags_of_each):
 @memo_by_jaxpr
 def jvp_branches(first, others, given):
     """The branches on pairs, and which results have a tangent: those with one in any branch."""
-    branches = (first, *others)
-    produced = any_of([jvp_jaxpr(b, given)[2] for b in branches])
-    programs, consts, _ = zip(*[jvp_jaxpr(b, given, produced) for b in branches])
-    return *share_consts(programs, consts), produced
+    return transformed_alike(jvp_jaxpr, (first, *others), given)
 
 
 @memo_by_jaxpr
@@ -87,10 +93,7 @@ def batch_branches(first, others, axis, dims):
 @memo_by_jaxpr
 def transpose_branches(first, others, linear, given):
     """The branches backwards, and which cotangents come out: those that do in any branch."""
-    branches = (first, *others)
-    produced = any_of([transpose_jaxpr(b, linear, given)[2] for b in branches])
-    programs, consts, _ = zip(*[transpose_jaxpr(b, linear, given, produced) for b in branches])
-    return *share_consts(programs, consts), produced
+    return transformed_alike(transpose_jaxpr, (first, *others), linear, given)
 
 
 class SplitBranches(NamedTuple):
@@ -117,7 +120,7 @@ def split_branches(first, others, unknown):
 
 
 def join_splits(known, consts, later, sources, out_unknown):
-    """The SplitBranches of branches that are split. Residuals differ, so these share slots for them.
+    """The SplitBranches of branches that are split. Residuals differ, and share slots.
 
     A branch fills the slots of the types that it has residuals of, and puts zeros into the others.
     """

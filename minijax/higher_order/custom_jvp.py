@@ -5,18 +5,17 @@
 batched, it applies the batched function with the batched rule, so the rule survives.
 """
 
-from minijax.array import as_array
 from minijax.avals import typeof
 from minijax.core import Primitive, UnexpectedTracerError, name_of
 from minijax.higher_order.programs import closed_program, tracked
 from minijax.interpreters.batching import batch_flat, to_dim
 from minijax.interpreters.transpose import backward_pass
-from minijax.jaxpr import ClosedJaxpr, inner_effects, jaxpr_as_fun
+from minijax.jaxpr import ClosedJaxpr, as_function, inner_effects
 from minijax.rules import Zero, is_zero, not_mapped
 
 __all__ = [
-    "CustomCall", "as_function", "transpose_call", "no_closed_over_tangents", "batched", "agree",
-    "moved", "custom_jvp_call_p", "batched_jvp", "with_symbolic_zeros",
+    "CustomCall", "transpose_call", "no_closed_over_tangents", "batched", "agree", "moved",
+    "custom_jvp_call_p", "batched_jvp", "with_symbolic_zeros",
 ]
 
 
@@ -46,10 +45,6 @@ class CustomCall(Primitive):
         num_consts = len(consts) + params["num_consts"]
         return [*consts, *args], {**params, "call_jaxpr": ClosedJaxpr(program),
                                   "num_consts": num_consts}
-
-
-def as_function(call_jaxpr):
-    return jaxpr_as_fun(call_jaxpr) if isinstance(call_jaxpr, ClosedJaxpr) else call_jaxpr
 
 
 def transpose_call(cts, *operands, call_jaxpr, **params):
@@ -97,7 +92,7 @@ custom_jvp_call_p.def_transpose(transpose_call)
 
 @custom_jvp_call_p.def_impl
 def _custom_jvp_impl(*args, call_jaxpr, jvp, num_consts, symbolic_zeros):
-    return [as_array(x) for x in as_function(call_jaxpr)(*args)]
+    return as_function(call_jaxpr)(*args)
 
 
 @custom_jvp_call_p.def_abstract_eval

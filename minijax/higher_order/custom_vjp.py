@@ -5,14 +5,14 @@
 differentiation, and `bwd`, which `custom_lin_p` keeps until the linear program runs backwards.
 """
 
-from minijax.array import as_array
 from minijax.core import Primitive, name_of
 from minijax.dtypes import float0
 from minijax.higher_order.custom_jvp import (
-    CustomCall, agree, as_function, batched, moved, no_closed_over_tangents, transpose_call,
+    CustomCall, agree, batched, moved, no_closed_over_tangents, transpose_call,
 )
 from minijax.higher_order.programs import tracked
 from minijax.interpreters.batching import batch_flat, to_dim
+from minijax.jaxpr import as_function
 from minijax.rules import Zero, bind, drop, is_undefined_primal, is_zero, not_mapped
 
 __all__ = [
@@ -33,7 +33,7 @@ custom_vjp_call_p.def_transpose(transpose_call)
 
 @custom_vjp_call_p.def_impl
 def _custom_vjp_impl(*args, call_jaxpr, fwd, bwd, num_consts, symbolic_zeros):
-    return [as_array(x) for x in as_function(call_jaxpr)(*args)]
+    return as_function(call_jaxpr)(*args)
 
 
 @custom_vjp_call_p.def_abstract_eval

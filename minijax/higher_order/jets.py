@@ -7,7 +7,7 @@ its own works on series: each argument that moves is followed by its coefficient
 """
 
 from minijax.higher_order.checkpoint import checkpoint_p, with_program
-from minijax.higher_order.cond import any_of, bind_cond, cond_p, programs_of, share_consts
+from minijax.higher_order.cond import bind_cond, cond_p, programs_of, transformed_alike
 from minijax.higher_order.custom_vmap import custom_vmap_call_p
 from minijax.higher_order.jit import bind_jit, jit_p
 from minijax.higher_order.programs import (
@@ -99,17 +99,15 @@ def _custom_vmap_jet(primals, series, *, call, rule):
 def _cond_jet(primals, series, *, branches):
     order, moves = len(series[0]), moving(series[1:])
     programs, consts, produced = jet_branches(*programs_of(branches), order, moves)
-    outs = bind_cond(primals[0], programs, [*consts, *flatten_pairs(primals[1:], series[1:], moves)])
+    operands = flatten_pairs(primals[1:], series[1:], moves)
+    outs = bind_cond(primals[0], programs, [*consts, *operands])
     return unflatten_pairs(outs, produced, order)
 
 
 @memo_by_jaxpr
 def jet_branches(first, others, order, moves):
     """The branches on series, their constants, and which results move: those that do in any."""
-    branches = (first, *others)
-    produced = any_of([jet_jaxpr(b, order, moves)[2] for b in branches])
-    programs, consts, _ = zip(*[jet_jaxpr(b, order, moves, produced) for b in branches])
-    return *share_consts(programs, consts), produced
+    return transformed_alike(jet_jaxpr, (first, *others), order, moves)
 
 
 # --- Loops ----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Run a function written for one example on a whole batch: the batch axis hides in
 each primitive's batch rule says where it is afterwards.
 """
 
-from minijax.avals import ShapedArray, typeof
+from minijax.avals import typeof
 from minijax.core import (
     Trace, Tracer, check_alive, extend_axis_env, get_current_trace, name_of, rule_for,
     set_current_trace, unzip2,
@@ -21,13 +21,18 @@ __all__ = ["BatchTracer", "BatchTrace", "batch_flat", "batch_to_dims", "to_dim",
 class BatchTracer(Tracer):
     """A batch `val` whose axis `batch_dim` the function does not see."""
 
-    __slots__ = ("val", "batch_dim", "aval")
+    __slots__ = ("val", "batch_dim", "_aval")
 
     def __init__(self, trace, val, batch_dim):
         super().__init__(trace)
-        self.val, self.batch_dim = val, batch_dim
-        whole = typeof(val)
-        self.aval = ShapedArray(drop(whole.shape, batch_dim), whole.dtype, whole.weak_type)
+        self.val, self.batch_dim, self._aval = val, batch_dim, None
+
+    @property
+    def aval(self):
+        if self._aval is None:           # worked out for those that are asked
+            whole = typeof(self.val)
+            self._aval = whole.update(shape=drop(whole.shape, self.batch_dim))
+        return self._aval
 
     def __repr__(self):
         return f"VmapTracer(aval={self.aval}, batched={typeof(self.val)})"
@@ -44,7 +49,7 @@ class BatchTrace(Trace):
         self.parent, self.axis = parent, axis
 
     def to_batch(self, x):
-        # A rule may run functions of this vmap in a trace of their own: the axis is the same object.
+        # a rule may run functions of this vmap in a trace of their own: the axis is the same object
         if isinstance(x, BatchTracer) and x._trace.axis is self.axis:
             return x.val, x.batch_dim
         check_alive(x)
@@ -56,7 +61,7 @@ class BatchTrace(Trace):
     def process_primitive(self, primitive, args, params):
         vals, dims = unzip2([self.to_batch(a) for a in args])
         with set_current_trace(self.parent):
-            if all(d is not_mapped for d in dims) and not primitive.applies_functions:
+            if all([d is not_mapped for d in dims]) and not primitive.applies_functions:
                 return primitive.bind(*vals, **params)
             out, out_dims = rule_for(primitive, "batch")(self.axis, vals, dims, **params)
         if primitive.multiple_results:

@@ -11,13 +11,12 @@ from minijax.core import (
     Trace, Tracer, check_alive, get_current_trace, name_of, rule_for, set_current_trace, unzip2,
 )
 from minijax.dtypes import float0
-from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from minijax.jaxpr import as_function
 from minijax.leaks import leak_checked
 from minijax.rules import Zero, bind, const, instantiate_zeros, is_zero
 
 __all__ = [
-    "Series", "Coefficients", "Constant", "JetTracer", "JetTrace", "check_alive_and_pass",
-    "as_function", "moves", "scaled", "jet_flat",
+    "Series", "Coefficients", "Constant", "JetTracer", "JetTrace", "moves", "scaled", "jet_flat",
 ]
 
 
@@ -103,8 +102,10 @@ class JetTrace(Trace):
 
     def process_primitive(self, primitive, args, params):
         if not any([self.is_mine(a) for a in args]):
+            for a in args:
+                check_alive(a)
             with set_current_trace(self.parent):
-                return primitive.bind(*map(check_alive_and_pass, args), **params)
+                return primitive.bind(*args, **params)
         if primitive.applies_functions:
             # As in JAX, a function with a rule of its own is expanded like any other.
             return as_function(params["call_jaxpr"])(*args)
@@ -166,20 +167,26 @@ class JetTrace(Trace):
             outs = primitive.bind(*[x[0] for x in operands], **params)
         series = Series(outs if primitive.multiple_results else [outs], None)
         if "jet" in primitive.rules and not primitive.higher_order:
-            series.grow = self.by_rule(primitive, series, operands, params)
+            series.grow = self.by_rule(primitive, series, args, params)
         else:
             series.grow = self.by_equation(primitive, args, params)
         return [JetTracer(self, Coefficients(series, i)) if moves(x) else x
                 for i, x in enumerate(series.terms[0])]
 
-    def by_rule(self, primitive, series, operands, params):
+    def by_rule(self, primitive, series, args, params):
+        operands, written = [self.terms_of(a) for a in args], []
         outs = [Coefficients(series, i) for i in range(len(series.terms[0]))]
         out = outs if primitive.multiple_results else outs[0]
 
         def grow(k):
             with set_current_trace(self.parent):
                 term = primitive.rules["jet"](k, out, *operands, **params)
-            return term if primitive.multiple_results else [term]
+            if not callable(term):
+                return term if primitive.multiple_results else [term]
+            if not written:
+                with set_current_trace(self):
+                    written.append(self.terms_of(term(*args)))
+            return [written[0][k]]
         return grow
 
     # y = f(x) along a curve has y' = f'(x) x', which is what the jvp rule computes from x and x'.
@@ -216,15 +223,6 @@ class JetTrace(Trace):
                 first = instantiate_zeros(x.terms[1])
             self.applied[key] = JetTracer(self, Coefficients(Series([first], grow))), x
         return self.applied[key][0]
-
-
-def check_alive_and_pass(x):
-    check_alive(x)
-    return x
-
-
-def as_function(program):
-    return jaxpr_as_fun(program) if isinstance(program, ClosedJaxpr) else program
 
 
 def moves(x):

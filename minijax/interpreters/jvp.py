@@ -62,7 +62,7 @@ class JVPTrace(Trace):
     def process_primitive(self, primitive, args, params):
         primals, tangents = unzip2([self.to_pair(a) for a in args])
         with set_current_trace(self.parent):
-            if all(is_zero(t) for t in tangents):
+            if all([is_zero(t) for t in tangents]):
                 return primitive.bind(*primals, **params)
             out, out_tangents = rule_for(primitive, "jvp")(primals, tangents, **params)
         if primitive.multiple_results:

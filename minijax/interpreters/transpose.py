@@ -6,7 +6,7 @@ primitive's transpose rule to the cotangents of its results. A variable used twi
 """
 
 from minijax.avals import typeof
-from minijax.core import rule_for
+from minijax.core import rule_for, swap_source
 from minijax.jaxpr import Literal
 from minijax.rules import UndefinedPrimal, Zero, add_tangents, is_undefined_primal, is_zero
 
@@ -86,6 +86,11 @@ def backward_pass(jaxpr, consts, args, cotangents):
     sums = CotangentSums(values)
     for atom, ct in zip(jaxpr.outvars, cotangents):
         sums.add(atom, ct)
-    for eqn in reversed(linear_eqns):
-        transpose_eqn(eqn, values, sums)
+    source = swap_source(None)
+    try:
+        for eqn in reversed(linear_eqns):
+            swap_source(eqn.source_info or source)      # what comes of an equation is from its line
+            transpose_eqn(eqn, values, sums)
+    finally:
+        swap_source(source)
     return [sums.of(v) if is_undefined_primal(x) else None for v, x in zip(jaxpr.invars, args)]

@@ -7,6 +7,7 @@ abstract_eval, jvp, transpose, batch. Operands have one dtype and one shape, or 
 
 import enum
 import functools
+import math
 from functools import partial
 
 import numpy as np
@@ -16,15 +17,16 @@ from minijax.array import Array, as_array
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive, Tracer
 from minijax.loop_ir import (
-    Axis, AxisValue, Load, NARROW, Op, Store, axis_index, body_of, const_like, elementwise_step,
-    library_step, lower_call, lower_elementwise, lower_moving, op, row_major, wide,
+    Axis, AxisValue, Const, Load, NARROW, Op, Store, axis_index, body_of, const_like,
+    elementwise_step, library_step, lower_elementwise, lower_moving, op, row_major, wide,
 )
 from minijax.primitives.special import scipy_special
 from minijax.rules import (
     Zero, add_tangents, broadcast_to, check_dtypes, const, def_checked_impl, def_elementwise_aval,
     def_elementwise_impl, def_no_derivative, def_not_linear, def_transpose_per_operand, defbilinear,
     defbroadcasting, defjet_linear, defjvp, defjvp_with_result, deflinear, defvectorized,
-    elementwise_shape, full_like_aval, is_undefined_primal, is_zero, moveaxis, sum_of_products,
+    elementwise_shape, full_like_aval, instantiate_zeros, is_undefined_primal, is_zero, moveaxis,
+    sum_of_products,
 )
 
 __all__ = [
@@ -34,24 +36,26 @@ __all__ = [
     "divide_integers", "quotient_term", "rem_p", "rem", "remainder", "max_p", "max", "min_p", "min",
     "share_of_choice", "abs_p", "abs", "abs_tangent", "real_dtype", "sign_p", "sign", "square_p",
     "square", "integer_pow_p", "integer_pow", "reciprocal", "power_by_squaring", "integer_pow_aval",
-    "scalar_power", "pair_power", "by_squaring", "integer_pow_tangent", "to_bool", "eq_p", "eq",
-    "ne_p", "ne", "lt_p", "lt", "le_p", "le", "gt_p", "gt", "ge_p", "ge", "is_finite_p",
-    "is_finite", "select_n_p", "select_n", "select", "select_case", "select_n_aval", "select_n_jvp",
-    "select_n_transpose", "chosen", "select_scalar", "clamp_p", "clamp", "clamp_aval",
-    "where_or_zero", "unsigned", "not_p", "bitwise_not", "and_p", "bitwise_and", "or_p",
-    "bitwise_or", "xor_p", "bitwise_xor", "shift_left_p", "shift_left", "shift_right_arithmetic_p",
-    "shift_right_arithmetic", "arithmetic_shift", "shift_right_logical_p", "shift_right_logical",
-    "logical_shift", "population_count_p", "population_count", "count_ones", "clz_p", "clz",
-    "count_leading_zeros", "exp_p", "exp", "exp2_p", "exp2", "expm1_p", "expm1", "log_p", "log",
-    "log1p_p", "log1p", "logistic_p", "logistic", "pow_p", "pow", "pow_aval", "pow_base_tangent",
-    "elementwise_shape_of", "pair_like", "sqrt_p", "sqrt", "rsqrt_p", "rsqrt", "cbrt_p", "cbrt",
-    "sin_p", "sin", "cos_p", "cos", "tan_p", "tan", "asin_p", "asin", "acos_p", "acos", "atan_p",
-    "atan", "atan2_p", "atan2", "sinh_p", "sinh", "cosh_p", "cosh", "tanh_p", "tanh", "asinh_p",
-    "asinh", "acosh_p", "acosh", "atanh_p", "atanh", "erf_p", "erf", "erfc_p", "erfc", "erf_inv_p",
-    "erf_inv", "inverse_of_erf", "lgamma_p", "lgamma", "log_abs_gamma", "digamma_p", "digamma",
-    "digamma_or_nan", "digamma_series", "DIGAMMA_TERMS", "polygamma_p", "polygamma",
-    "no_derivative_by_order", "floor_p", "floor", "ceil_p", "ceil", "RoundingMethod", "round_p",
-    "round", "round_to_nearest", "ROUNDINGS", "nextafter_p", "nextafter", "next_narrow",
+    "scalar_power", "pair_power", "by_squaring", "integer_pow_tangent", "integer_power_term",
+    "to_bool", "eq_p", "eq", "ne_p", "ne", "lt_p", "lt", "le_p", "le", "gt_p", "gt", "ge_p", "ge",
+    "is_finite_p", "is_finite", "select_n_p", "select_n", "select", "select_case", "select_n_aval",
+    "select_n_jvp", "select_n_transpose", "chosen", "select_scalar", "clamp_p", "clamp",
+    "clamp_aval", "where_or_zero", "clamp_pair", "unsigned", "not_p", "bitwise_not", "and_p",
+    "bitwise_and", "or_p", "bitwise_or", "xor_p", "bitwise_xor", "shift_left_p", "shift_left",
+    "shift_right_arithmetic_p", "shift_right_arithmetic", "arithmetic_shift",
+    "shift_right_logical_p", "shift_right_logical", "logical_shift", "population_count_p",
+    "population_count", "count_ones", "clz_p", "clz", "count_leading_zeros", "exp_p", "exp",
+    "exp2_p", "exp2", "expm1_p", "expm1", "log_p", "log", "log1p_p", "log1p", "logistic_p",
+    "logistic", "pow_p", "pow", "pow_aval", "pow_base_tangent", "elementwise_shape_of",
+    "power_term", "power_rest", "power_term_at_zero", "pair_like", "sqrt_p", "sqrt", "rsqrt_p",
+    "rsqrt", "cbrt_p", "cbrt", "sin_p", "sin", "cos_p", "cos", "tan_p", "tan", "asin_p", "asin",
+    "acos_p", "acos", "atan_p", "atan", "atan2_p", "atan2", "sinh_p", "sinh", "cosh_p", "cosh",
+    "tanh_p", "tanh", "asinh_p", "asinh", "acosh_p", "acosh", "atanh_p", "atanh", "erf_p", "erf",
+    "erfc_p", "erfc", "erf_inv_p", "erf_inv", "inverse_of_erf", "lgamma_p", "lgamma",
+    "log_abs_gamma", "digamma_p", "digamma", "digamma_or_nan", "digamma_series", "DIGAMMA_TERMS",
+    "polygamma_p", "polygamma", "no_derivative_by_order", "polygamma_series", "sum_of_powers",
+    "sum_of_far_powers", "POWER_TERMS", "floor_p", "floor", "ceil_p", "ceil", "RoundingMethod",
+    "round_p", "round", "round_to_nearest", "ROUNDINGS", "nextafter_p", "nextafter", "next_narrow",
     "reduce_precision_p", "reduce_precision", "round_to_precision", "reduce_precision_aval",
     "rounded_bits", "complex_dtype", "real_p", "real", "imag_p", "imag", "complex_p", "complex",
     "from_parts", "conj_p", "conj", "conjugate", "convert_element_type_p", "convert_element_type",
@@ -238,7 +242,7 @@ defjvp_with_result(max_p, lambda t, out, x, y: mul(t, share_of_choice(x, y, out)
                    lambda t, out, x, y: mul(t, share_of_choice(y, x, out)))
 def_not_linear(max_p)
 defbroadcasting(max_p)
-lower_elementwise(max_p, "max")
+lower_elementwise(max_p, "max", complex_pairs.maximum)
 
 
 min_p = Primitive("min")
@@ -253,7 +257,7 @@ defjvp_with_result(min_p, lambda t, out, x, y: mul(t, share_of_choice(x, y, out)
                    lambda t, out, x, y: mul(t, share_of_choice(y, x, out)))
 def_not_linear(min_p)
 defbroadcasting(min_p)
-lower_elementwise(min_p, "min")
+lower_elementwise(min_p, "min", complex_pairs.minimum)
 
 def share_of_choice(x, other, out):
     """1 where `out` was taken from x, 1/2 where it could have come from the other operand too."""
@@ -339,6 +343,7 @@ def_checked_impl(integer_pow_p, power_by_squaring)
 integer_pow_p.def_abstract_eval(integer_pow_aval)
 defjvp(integer_pow_p, lambda t, x, *, y: integer_pow_tangent(t, x, y))
 def_not_linear(integer_pow_p)
+integer_pow_p.def_jet(lambda k, out, x, *, y: integer_power_term(k, out, x, y))
 defvectorized(integer_pow_p)
 lower_elementwise(integer_pow_p, lambda x, *, y: scalar_power(x, y),
                   lambda x, *, y: pair_power(x, y))
@@ -365,6 +370,13 @@ def integer_pow_tangent(t, x, y):
     if y in (0, 1):
         return t if y else zeros_like(t)
     return mul(t, mul(const(x, y), x if y == 2 else integer_pow(x, y - 1)))
+
+def integer_power_term(k, out, x, y):
+    # products of series are right at 0 too; a negative power has none there
+    if y >= 0:
+        return lambda x: by_squaring(x, y, full_like(x, 1), mul, div)
+    rest = power_rest(k, out, x, const(x[0], y))
+    return rest if is_zero(rest) else div(rest, x[0])
 
 
 # --- Comparisons ----------------------------------------------------------------------------------
@@ -568,7 +580,11 @@ defjvp(clamp_p,
        lambda t, lower, x, upper: where_or_zero(lt(upper, max(lower, x)), t))
 def_not_linear(clamp_p)
 defbroadcasting(clamp_p, full=[1])                     # the bounds may be scalars
-lower_elementwise(clamp_p, lambda lower, x, upper: op("min", op("max", lower, x), upper))
+lower_elementwise(clamp_p, lambda lower, x, upper: op("min", op("max", lower, x), upper),
+                  lambda lower, x, upper: clamp_pair(lower, x, upper))
+
+def clamp_pair(lower, x, upper):
+    return complex_pairs.minimum(complex_pairs.maximum(lower, x), upper)
 
 
 # --- Bits -----------------------------------------------------------------------------------------
@@ -742,7 +758,7 @@ def_elementwise_aval(exp2_p, INEXACT)
 defjvp_with_result(exp2_p, lambda t, out, x: mul(t, mul(const(x, np.log(2)), out)))
 def_not_linear(exp2_p)
 defvectorized(exp2_p)
-lower_elementwise(exp2_p, "exp2")
+lower_elementwise(exp2_p, "exp2", complex_pairs.power_of_two)
 
 
 expm1_p = Primitive("expm1")
@@ -836,9 +852,34 @@ pow_p.def_abstract_eval(pow_aval)
 defjvp_with_result(pow_p, lambda t, out, x, y: pow_base_tangent(t, x, y),
                    lambda t, out, x, y: mul(t, mul(log(nonzero(x)), out)))
 def_not_linear(pow_p)
+pow_p.def_jet(lambda k, out, x, y: power_term(k, out, x, y))
 defbroadcasting(pow_p)
 lower_elementwise(pow_p, lambda x, y: op("pow", x, loop_ir.convert(y, x.dtype)),
                   lambda x, y: complex_pairs.power(x, pair_like(y, x)))
+
+def power_term(k, out, x, y):
+    # an exponent that moves: x^y = x^r e^((y - r) log x) with a constant r, that of order 0 of y
+    r = convert_element_type(y[0], typeof(x[0]).dtype)
+    if any([not is_zero(y[j]) for j in range(1, k + 1)]):
+        return lambda x, y: mul(pow(x, r), exp(mul(sub(y, r), log(nonzero(x)))))
+    at_zero, rest, base = [broadcast_to(instantiate_zeros(t), typeof(out[0]).shape) for t in (
+        power_term_at_zero(k, r, x), power_rest(k, out, x, r), x[0])]
+    return select(eq(base, const(base, 0)), at_zero, div(rest, nonzero(base)))
+
+def power_rest(k, out, x, r):
+    # v = x^r has x v' = r v x', so x_0 v_k is the sum of ((r + 1) j/k - 1) x_j v_{k-j} for j ≥ 1
+    products = [(j, mul(x[j], out[k - j])) for j in range(1, k + 1)
+                if not (is_zero(x[j]) or is_zero(out[k - j]))]
+    if not products:
+        return Zero.like(out[0])
+    weighted = functools.reduce(add, [mul(p, const(p, j / k)) for j, p in products])
+    return sub(mul(add(r, const(r, 1)), weighted), functools.reduce(add, [p for _, p in products]))
+
+def power_term_at_zero(k, r, x):
+    # (x_1 t + …)^r: below the order r all is 0, at r it is x_1^r, and above it is no power series
+    number = functools.reduce(mul, [sub(r, const(r, i)) for i in range(k)])
+    number = div(number, const(r, math.factorial(k)))
+    return mul(mul(number, pow(x[0], sub(r, const(r, k)))), integer_pow(instantiate_zeros(x[1]), k))
 
 def pair_like(y, x):
     return y if isinstance(y, tuple) else (loop_ir.convert(y, x[0].dtype), const_like(x[0], 0))
@@ -941,7 +982,7 @@ def_elementwise_aval(asin_p, INEXACT)
 defjvp(asin_p, lambda t, x: mul(t, rsqrt(sub(const(x, 1), square(x)))))
 def_not_linear(asin_p)
 defvectorized(asin_p)
-lower_elementwise(asin_p, "asin")
+lower_elementwise(asin_p, "asin", complex_pairs.inverse_sine)
 
 
 acos_p = Primitive("acos")
@@ -955,7 +996,7 @@ def_elementwise_aval(acos_p, INEXACT)
 defjvp(acos_p, lambda t, x: mul(t, neg(rsqrt(sub(const(x, 1), square(x))))))
 def_not_linear(acos_p)
 defvectorized(acos_p)
-lower_elementwise(acos_p, "acos")
+lower_elementwise(acos_p, "acos", complex_pairs.inverse_cosine)
 
 
 atan_p = Primitive("atan")
@@ -969,7 +1010,7 @@ def_elementwise_aval(atan_p, INEXACT)
 defjvp(atan_p, lambda t, x: div(t, add(const(x, 1), square(x))))
 def_not_linear(atan_p)
 defvectorized(atan_p)
-lower_elementwise(atan_p, "atan")
+lower_elementwise(atan_p, "atan", complex_pairs.inverse_tangent)
 
 
 atan2_p = Primitive("atan2")
@@ -1044,7 +1085,7 @@ def_elementwise_aval(asinh_p, INEXACT)
 defjvp(asinh_p, lambda t, x: mul(t, rsqrt(add(square(x), const(x, 1)))))
 def_not_linear(asinh_p)
 defvectorized(asinh_p)
-lower_elementwise(asinh_p, "asinh")
+lower_elementwise(asinh_p, "asinh", complex_pairs.inverse_hyperbolic_sine)
 
 
 acosh_p = Primitive("acosh")
@@ -1058,7 +1099,7 @@ def_elementwise_aval(acosh_p, INEXACT)
 defjvp(acosh_p, lambda t, x: mul(t, rsqrt(sub(square(x), const(x, 1)))))
 def_not_linear(acosh_p)
 defvectorized(acosh_p)
-lower_elementwise(acosh_p, "acosh")
+lower_elementwise(acosh_p, "acosh", complex_pairs.inverse_hyperbolic_cosine)
 
 
 atanh_p = Primitive("atanh")
@@ -1072,7 +1113,7 @@ def_elementwise_aval(atanh_p, INEXACT)
 defjvp(atanh_p, lambda t, x: div(t, mul(add(const(x, 1), x), sub(const(x, 1), x))))
 def_not_linear(atanh_p)
 defvectorized(atanh_p)
-lower_elementwise(atanh_p, "atanh")
+lower_elementwise(atanh_p, "atanh", complex_pairs.inverse_hyperbolic_tangent)
 
 
 # --- Special functions ----------------------------------------------------------------------------
@@ -1178,7 +1219,7 @@ def digamma_series(x):
         series = op("mul", square, op("add", series, const_like(z, term)))
     series = op("add", series, op("mul", const_like(z, 0.5), inverse))
     out = op("sub", op("sub", op("log", large), series), steps)
-    whole = op("floor", z)
+    whole = op("round_even", z)
     angle = op("mul", const_like(z, np.pi), op("sub", z, whole))
     reflection = op("div", const_like(z, np.pi), op("tan", angle))
     out = op("select", is_reflected, op("sub", out, reflection), out)
@@ -1204,7 +1245,56 @@ defjvp(polygamma_p, lambda t, m, x: no_derivative_by_order(),
        lambda t, m, x: mul(t, polygamma(add(m, const(m, 1)), x)))
 def_not_linear(polygamma_p)
 defbroadcasting(polygamma_p)
-lower_call(polygamma_p)
+lower_elementwise(polygamma_p, lambda m, x: polygamma_series(m, x))
+
+def polygamma_series(m, x):
+    """(-1)^(m+1) m! Σ (x + k)^-(m+1) over k ≥ 0 (DLMF 5.15.1), in float64; digamma for m = 0."""
+    order, z = (loop_ir.convert(v, np.float64) for v in (m, x))
+    zero, power, whole = const_like(z, 0), op("add", order, const_like(z, 1)), op("floor", z)
+    half = op("mul", order, const_like(z, 0.5))
+    sign = op("select", op("eq", half, op("floor", half)), const_like(z, -1), const_like(z, 1))
+    total = sum_of_powers(power, z, whole, sign, 10 if x.dtype == np.float64 else 4)
+    at_pole = op("and", op("le", z, zero), op("eq", z, whole))
+    total = op("select", at_pole, const_like(z, np.inf), total)
+    out = op("mul", op("mul", sign, op("exp", op("lgamma", power))), total)
+    is_order = op("and", op("gt", order, zero), op("eq", order, op("floor", order)))
+    out = loop_ir.convert(op("select", is_order, out, const_like(z, np.nan)), x.dtype)
+    if isinstance(m, Const) and m.value != 0:
+        return out
+    return op("select", op("eq", order, zero), digamma_series(x), out)
+
+def sum_of_powers(s, x, whole, sign, head):
+    """Σ (x + k)^-s over k ≥ 0, the first terms one by one; `sign` is (-1)^s, `whole` ⌊x⌋.
+
+    The terms with x + k < 0 are those of 1 - x + ⌊x⌋ up to -x, so for large -x a difference of sums.
+    """
+    one, zero = const_like(x, 1), const_like(x, 0)
+    count = op("neg", whole)                            # of negative terms
+    right = op("select", op("gt", count, zero), op("sub", x, whole), x)
+    left = op("sub", op("add", whole, one), x)
+    total = sum_of_far_powers(s, op("add", right, const_like(x, head)))
+    negative = op("sub", sum_of_far_powers(s, op("add", left, const_like(x, head))),
+                  sum_of_far_powers(s, op("sub", one, x)))
+    negative = op("select", op("gt", count, const_like(x, head)), negative, zero)
+    for k in map(partial(const_like, x), range(head)):
+        total = op("add", total, op("pow", op("add", right, k), op("neg", s)))
+        term = op("pow", op("add", left, k), op("neg", s))
+        negative = op("add", negative, op("select", op("gt", count, k), term, zero))
+    return op("add", total, op("mul", sign, negative))
+
+def sum_of_far_powers(s, x):
+    """Σ (x + k)^-s over k ≥ 0 for large x, by Euler's and Maclaurin's formula (DLMF 25.11.7)."""
+    one, inverse, series = const_like(x, 1), op("div", const_like(x, 1), x), const_like(x, 0)
+    for k, term in reversed(list(enumerate(POWER_TERMS))):
+        first, second = (op("mul", op("add", s, const_like(x, 2 * k + i)), inverse) for i in (1, 2))
+        series = op("add", const_like(x, term), op("mul", op("mul", first, second), series))
+    series = op("add", const_like(x, 0.5), op("mul", op("mul", s, inverse), series))
+    series = op("add", op("div", one, op("sub", s, one)), op("mul", inverse, series))
+    return op("mul", op("pow", x, op("sub", one, s)), series)
+
+# Bernoulli numbers B₂, B₄, …, each divided by the factorial of its index.
+POWER_TERMS = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
+               1 / 74724249600, -3617 / 10670622842880000)
 
 
 # --- Rounding and neighbours ----------------------------------------------------------------------
@@ -1322,9 +1412,9 @@ defvectorized(reduce_precision_p)
 lower_elementwise(reduce_precision_p, lambda x, **bits: rounded_bits(x, **bits))
 
 def rounded_bits(x, *, exponent_bits, mantissa_bits):
-    """As `round_to_precision`: rounds by adding to the bits that are cut off, half of their last."""
+    """As `round_to_precision`: half of the last bit that stays is added, the others are cut off."""
     info = np.finfo(x.dtype)
-    integer = np.dtype(f"u{x.dtype.itemsize}")
+    integer = bits_of(x.dtype)
     bits = Op("bitcast", (x,), integer)
     cut = info.nmant - mantissa_bits
     if cut > 0:

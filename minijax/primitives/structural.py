@@ -34,15 +34,15 @@ __all__ = [
     "canonicalize_shape", "canonicalize_axis", "check_shapelike", "asarray", "invert",
     "transpose_p", "transpose", "transpose_shape", "rev_p", "rev", "rev_shape", "reshape_p",
     "reshape", "reshape_shape", "reshape_transpose", "reordered", "reshape_lowering",
-    "broadcast_in_dim_p", "broadcast_in_dim", "broadcast_in_dim_impl", "increasing",
-    "broadcast_in_dim_shape", "broadcast_in_dim_transpose", "broadcast", "expand_dims", "slice_p",
-    "slice", "steps", "slice_shape", "slice_transpose", "zero_of", "pad_p", "pad", "pad_impl",
-    "pad_places", "pad_shape", "pad_abstract_eval", "pad_transpose", "sum_all", "pad_batch",
-    "pad_lowering", "concatenate_p", "concatenate", "concatenate_abstract_eval",
-    "concatenate_transpose", "concatenate_lowering", "split_p", "split", "split_abstract_eval",
-    "split_jvp", "split_transpose", "split_lowering", "squeeze_p", "squeeze", "squeeze_shape",
-    "iota_p", "broadcasted_iota", "iota", "iota_impl", "iota_abstract_eval", "iota_lowering",
-    "full", "full_like", "zeros_like", "convert_scalar", "broadcast_shapes", "broadcast_to_rank",
+    "broadcast_in_dim_p", "broadcast_in_dim", "broadcast_in_dim_impl", "broadcast_in_dim_shape",
+    "broadcast_in_dim_transpose", "broadcast", "expand_dims", "slice_p", "slice", "steps",
+    "slice_shape", "slice_transpose", "zero_of", "pad_p", "pad", "pad_impl", "pad_places",
+    "pad_shape", "pad_abstract_eval", "pad_transpose", "sum_all", "pad_batch", "pad_lowering",
+    "concatenate_p", "concatenate", "concatenate_abstract_eval", "concatenate_transpose",
+    "concatenate_lowering", "split_p", "split", "split_abstract_eval", "split_jvp",
+    "split_transpose", "split_lowering", "squeeze_p", "squeeze", "squeeze_shape", "iota_p",
+    "broadcasted_iota", "iota", "iota_impl", "iota_abstract_eval", "iota_lowering", "full",
+    "full_like", "zeros_like", "convert_scalar", "broadcast_shapes", "broadcast_to_rank",
     "collapse", "slice_in_dim", "index_in_dim",
 ]
 
@@ -234,18 +234,15 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions):
 
 
 def broadcast_in_dim_impl(x, *, shape, broadcast_dimensions):
-    if not increasing(broadcast_dimensions):
-        x = x.transpose(np.argsort(broadcast_dimensions))
-    sizes = iter(x.shape)
-    aligned = [next(sizes) if i in broadcast_dimensions else 1 for i in range(len(shape))]
-    return np.broadcast_to(x.reshape(aligned), shape)
+    strides = [0] * len(shape)              # a step along a new axis leads to the same element
+    for i, size, stride in zip(broadcast_dimensions, x.shape, x.strides):
+        strides[i] = stride if size == shape[i] else 0
+    if x.flags.c_contiguous and x.size:
+        return np.ndarray(shape, x.dtype, x, 0, strides)
+    return np.lib.stride_tricks.as_strided(x, shape, strides)
 
 
 def_checked_impl(broadcast_in_dim_p, broadcast_in_dim_impl)
-
-
-def increasing(dims):
-    return all(a < b for a, b in zip(dims, dims[1:]))
 
 
 def broadcast_in_dim_shape(operand_shape, *, shape, broadcast_dimensions):
