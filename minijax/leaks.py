@@ -18,8 +18,8 @@ __all__ = ["leak_checked", "refuse_leaks", "holder_of", "name_in"]
 def leak_checked(transformation):
     """If `checking_leaks` is on, look after a transformation whether its traces are really gone.
 
-    It is to return to here first: its own variables hold tracers, and rightly so. For the same reason
-    a transformation inside it does not look for traces that ended before it began.
+    It is to return to here first: its own variables hold tracers, and rightly so. For the same
+    reason a transformation inside it does not look for traces that ended before it began.
     """
     @functools.wraps(transformation)
     def checked(*args, **kwargs):

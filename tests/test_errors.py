@@ -128,7 +128,8 @@ TAKERS = {
     "device_put": lambda lib, x: lib.device_put(x),
     "pure_callback": lambda lib, x: lib.pure_callback(lambda x: np.float32(1), SCALAR, x),
     "io_callback": lambda lib, x: lib.experimental.io_callback(lambda x: np.float32(1), SCALAR, x),
-    "lax.neg": lambda lib, x: lib.lax.neg(x), "lax.reshape": lambda lib, x: lib.lax.reshape(x, (1,)),
+    "lax.neg": lambda lib, x: lib.lax.neg(x),
+    "lax.reshape": lambda lib, x: lib.lax.reshape(x, (1,)),
     "carry": lambda lib, x: lib.lax.while_loop(lambda c: False, lambda c: c, x),
     "operand": lambda lib, x: lib.lax.cond(True, lambda x: x, lambda x: x, x),
     "checkpoint": lambda lib, x: lib.checkpoint(lambda x: x)(x)}
