@@ -611,8 +611,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
 
 def device_get(x):
-    """Every leaf of `x` as a NumPy array."""
-    return tree_map(np.asarray, x)
+    """Every array in the tree `x` as a NumPy array; other leaves as they are."""
+    return tree_map(lambda leaf: np.asarray(leaf) if hasattr(leaf, "__array__") else leaf, x)
 
 
 def block_until_ready(x):

@@ -266,6 +266,8 @@ NAMES = {
     "stages": "ArgInfo Compiled Lowered Traced Wrapped",
     "test_util": "check_grads check_jvp check_vjp",
     "lax": "linear_solve_p platform_dependent",
+    "flatten_util": "ravel_pytree",
+    "typing": "ArrayLike DTypeLike",
 }
 
 
