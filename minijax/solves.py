@@ -82,7 +82,7 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
 
 
 def call_root(programs, sizes, *operands):
-    """The root as a call with a rule. The rule outlives this trace: it must hold no values of it."""
+    """The root as a call with a rule, which holds no values of this trace: it outlives it."""
     system, solver, inverse = map(as_flat, programs)
 
     def solution(*args):
