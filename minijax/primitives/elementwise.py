@@ -1264,7 +1264,7 @@ def polygamma_series(m, x):
 def sum_of_powers(s, x, whole, sign, head):
     """Σ (x + k)^-s over k ≥ 0, the first terms one by one; `sign` is (-1)^s, `whole` ⌊x⌋.
 
-    The terms with x + k < 0 are those of 1 - x + ⌊x⌋ up to -x: for large -x, a difference of sums.
+    The terms with x + k < 0 are those of 1 - x + ⌊x⌋ up to -x: for large -x a difference of sums.
     """
     one, zero = const_like(x, 1), const_like(x, 0)
     count = op("neg", whole)                            # of negative terms
