@@ -484,8 +484,10 @@ def select_n(which, *cases):
     """Each element from one of `cases`: `which` is a bool (false: the first) or a case number.
 
     The cases have one shape and dtype; `which` has their shape or is a scalar. Numbers too small or
-    too large choose the first or last case.
+    too large choose the first or last case. ValueError for no cases.
     """
+    if not cases:
+        raise ValueError("select_n wants cases to choose from, got none")
     return select_n_p.bind(which, *cases)
 
 def select(pred, on_true, on_false):
@@ -1264,7 +1266,7 @@ def polygamma_series(m, x):
 def sum_of_powers(s, x, whole, sign, head):
     """Σ (x + k)^-s over k ≥ 0, the first terms one by one; `sign` is (-1)^s, `whole` ⌊x⌋.
 
-    The terms with x + k < 0 are those of 1 - x + ⌊x⌋ up to -x, so for large -x a difference of sums.
+    The terms with x + k < 0 are those of 1 - x + ⌊x⌋ up to -x: for large -x a difference of sums.
     """
     one, zero = const_like(x, 1), const_like(x, 0)
     count = op("neg", whole)                            # of negative terms
