@@ -9,11 +9,11 @@ from minijax.avals import typeof
 from minijax.core import get_current_trace, set_current_trace
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.staging import JaxprTrace
-from minijax.jaxpr import convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr
+from minijax.jaxpr import convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr, inputs_read
 from minijax.leaks import leak_checked
 from minijax.rules import Zero, is_zero
 
-__all__ = ["PartialEvalTrace", "linearize_flat", "apply_linear", "split_jaxpr"]
+__all__ = ["PartialEvalTrace", "linearize_flat", "without_unread", "apply_linear", "split_jaxpr"]
 
 
 # --- The trace ------------------------------------------------------------------------------------
@@ -55,9 +55,16 @@ def linearize_flat(f, primals, name="<function>"):
             outs, out_tangents = jvp_flat(f, primals, tangents)
         zero_avals = [t.aval if is_zero(t) else None for t in out_tangents]
         jaxpr, consts = trace.to_jaxpr([t for t in out_tangents if not is_zero(t)])
-        return outs, dce_jaxpr(jaxpr), consts, zero_avals
+        return outs, *without_unread(dce_jaxpr(jaxpr), consts), zero_avals
     finally:
         trace.end()
+
+
+def without_unread(jaxpr, consts):
+    """The program without constvars that it does not read, which would keep their values alive."""
+    read = inputs_read(jaxpr.replace(invars=jaxpr.constvars))
+    kept = [(v, x) for v, x, flag in zip(jaxpr.constvars, consts, read) if flag]
+    return jaxpr.replace(constvars=[v for v, _ in kept]), [x for _, x in kept]
 
 
 def apply_linear(jaxpr, consts, zero_avals, tangents):
