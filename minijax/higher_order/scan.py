@@ -130,11 +130,11 @@ def split_body(jaxpr, sizes, unknown):
             break
         carry_unknown = found
     flags = const_unknown, carry_unknown, row_unknown
-    parts = save_less(convert_constvars_jaxpr(known), later, n_residuals)
-    return parts_of_body(*parts, consts, flags, tuple(out_unknown))
+    known, later, n_residuals = save_less(convert_constvars_jaxpr(known), later, n_residuals)
+    return parts_of_body(known, consts, later, n_residuals, flags, tuple(out_unknown))
 
 
-def parts_of_body(known, later, n_residuals, consts, unknown, out_unknown):
+def parts_of_body(known, consts, later, n_residuals, unknown, out_unknown):
     """SplitBody of a body that is split like any program, its residuals sorted by where they are."""
     n_consts, n_carries, n_rows = [flags.count(False) for flags in unknown]
     once, more, known, varies = hoist(known, len(consts) + n_consts, n_residuals)
