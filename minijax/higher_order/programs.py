@@ -246,7 +246,8 @@ def what_to_save(known, residuals):
         save(v)
     for v in residuals:
         redo(v)
-    return list(kept), [known.eqns[i] for i in sorted(redone)]
+    kept = [v for v in dict.fromkeys([*residuals, *kept]) if v in kept]
+    return kept, [known.eqns[i] for i in sorted(redone)]
 
 
 def n_bytes(var):
