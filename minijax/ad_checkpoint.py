@@ -305,6 +305,6 @@ def argument_names(f, args, kwargs):
 
 
 def print_saved_residuals(f, *args, **kwargs):
-    """Print the type and origin of each residual that the derivative of f keeps at these arguments."""
+    """Print the type and origin of each residual that the derivative of f keeps."""
     for aval, source in saved_residuals(f, *args, **kwargs):
         print(aval.str_short(), source)

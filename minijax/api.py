@@ -142,7 +142,7 @@ def linearize_tree(fun, ps, in_tree, has_aux):
 def vjp(fun, *primals, has_aux=False):
     """(fun(*primals), f_vjp) with f_vjp(cotangents) a tuple of cotangents, one a primal.
 
-    Integer primals have cotangents of dtype float0. f_vjp is a pytree: its leaves are the residuals.
+    Integer primals have cotangents of dtype float0. f_vjp is a pytree with residuals as leaves.
     """
     check_callable(fun)
     ps, in_tree = tree_flatten(primals)
@@ -470,7 +470,7 @@ def row_block(rows, k, outs, x):
 
 
 def without_float0(rows, x):
-    """Derivatives of or by `x`; if that is an integer, zeros of its dtype, as in JAX's Jacobians."""
+    """Derivatives of or by `x`; for an integer zeros of its dtype, as in JAX's Jacobians."""
     return full_like_aval(typeof(x).update(shape=rows.shape), 0) if is_float0(rows) else rows
 
 
@@ -484,6 +484,12 @@ class ShapeDtypeStruct:
     def __init__(self, shape, dtype, *, weak_type=False, sharding=None):
         self.shape, self.dtype = tuple(shape), dtypes.canonicalize_dtype(dtype)
         self.weak_type, self.sharding = weak_type, sharding
+
+    @classmethod
+    def like(cls, x):
+        """The type of an array, a number or another ShapeDtypeStruct."""
+        aval = aval_of_argument(x)
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape)))
@@ -560,6 +566,8 @@ def check_one_kind(found):
     if not any(all(dtypes.issubdtype(d, kind) for d in found) for kind in (np.inexact, np.integer)):
         raise TypeError("linear_transpose takes functions of floating-point or complex numbers, or "
                         f"of integers, to such; got {', '.join(sorted({d.name for d in found}))}")
+
+
 class Device:
     """The CPU, the only device there is."""
 
@@ -599,13 +607,13 @@ def default_backend():
 # --- Arrays and devices ---------------------------------------------------------------------------
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
-    """Every leaf of `x` as an Array. There is one device, so nothing moves, whatever the options."""
+    """Every leaf of `x` as an Array. There is one device: nothing moves, whatever the options."""
     return tree_map(lambda leaf: leaf if isinstance(leaf, Tracer) else as_array(leaf), x)
 
 
 def device_get(x):
-    """Every leaf of `x` as a NumPy array."""
-    return tree_map(np.asarray, x)
+    """Every array in the tree `x` as a NumPy array; other leaves as they are."""
+    return tree_map(lambda leaf: np.asarray(leaf) if hasattr(leaf, "__array__") else leaf, x)
 
 
 def block_until_ready(x):

@@ -34,7 +34,8 @@ class PythonConversions:
     def __bool__(self):
         if self._value.size != 1:
             many = "more than one element" if self._value.size else "no elements"
-            raise ValueError(f"the truth value of an array with {many} is ambiguous; use .any() or .all()")
+            raise ValueError(f"the truth value of an array with {many} is ambiguous; use .any() or "
+                             ".all()")
         return bool(self._value)
 
     def __int__(self):
@@ -106,14 +107,14 @@ class Immutable:
 # --- The Array ------------------------------------------------------------------------------------
 
 class ArrayMeta(type):
-    """`isinstance(x, Array)` holds for tracers as well, which stand for Arrays. JAX: jax.Array's."""
+    """`isinstance(x, Array)` holds for tracers too, which stand for Arrays. JAX: jax.Array's."""
 
     def __instancecheck__(cls, x):
         return type.__instancecheck__(cls, x) or getattr(type(x), "stands_for_array", False)
 
 
 class Array(PythonConversions, BufferProtocols, Immutable, metaclass=ArrayMeta):
-    """An immutable n-dimensional array. Make one with `minijax.numpy.array`, not by calling this."""
+    """An immutable n-dimensional array. Make one with `minijax.numpy.array`."""
 
     __slots__ = ("_value", "weak_type", "_aval", "__weakref__")
     __array_priority__ = 100
@@ -215,7 +216,7 @@ def show_array(value, weak_type):
 # --- From other values to arrays ------------------------------------------------------------------
 
 def from_numpy(value, weak_type=False):
-    """An Array of the same elements as a NumPy array; copied, so later writes to `value` don't show.
+    """An Array of a NumPy array's elements; copied, so later writes to `value` don't show.
 
     64-bit dtypes become 32-bit ones unless `jax_enable_x64` is on.
     """
@@ -227,7 +228,7 @@ def from_numpy(value, weak_type=False):
 
 
 def as_array(x):
-    """The Array of `x`: itself, or of a NumPy array or scalar, or of a Python scalar (weak type)."""
+    """The Array of `x`: itself, or of a NumPy array or scalar, or a Python scalar (weak type)."""
     if type(x) is Array:
         return x
     if type(x) in dtypes.python_scalar_dtypes:

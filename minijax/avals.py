@@ -17,7 +17,7 @@ __all__ = [
 # --- Abstract values ------------------------------------------------------------------------------
 
 class AbstractValue:
-    """What tracing knows of a value. Subclasses add kinds of values; `ShapedArray` is the main one."""
+    """What tracing knows of a value. Subclasses add kinds of values, above all `ShapedArray`."""
 
     __slots__ = ()
 
@@ -149,5 +149,5 @@ def _rule_by_superclass(x):
             return aval_of_type[cls]
     if hasattr(x, "__jax_array__"):
         return lambda x: abstractify(x.__jax_array__())
-    raise TypeError(f"value {x!r:.80} of type {type(x).__name__} is not a valid array type; expected an "
-                    "array, a tracer, or a Python or NumPy number")
+    raise TypeError(f"value {x!r:.80} of type {type(x).__name__} is not a valid array type; "
+                    "expected an array, a tracer, or a Python or NumPy number")

@@ -219,7 +219,7 @@ def assert_predicted(what, aval, real, may_be_weak):
 # --- jvp: against differences ---------------------------------------------------------------------
 
 # Derivatives of 32-bit programs are hard to see in differences, so operands become 64-bit ones.
-# Only programs inside primitives keep their types, and are checked with larger steps, less strictly.
+# Only programs inside primitives keep their types and are checked with larger steps, less strictly.
 
 def widened(x):
     """A 64-bit copy of a floating-point or complex value; call it with x64 on."""
@@ -665,7 +665,7 @@ checkers = {"impl": check_impl, "abstract_eval": check_abstract_eval, "jvp": che
 def check_rule(primitive, kind, args, params=None, **options):
     """Check the primitive's rule of one kind at one sample of operands and parameters.
 
-    Raises MissingRuleError if there is no such rule, AssertionError if it is wrong, and lets
+    Raises NotImplementedError if there is no such rule, AssertionError if it is wrong, and lets
     through, with a note, whatever the rule itself raises.
     """
     if kind not in checkers:

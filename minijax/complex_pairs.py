@@ -7,14 +7,16 @@ no complex arithmetic of their own; what is fused and vectorised is real numbers
 
 import numpy as np
 
-from minijax.loop_ir import Op, const_like, op
+from minijax.loop_ir import Op, const_like, join, op, parts_of
 
 __all__ = [
     "add", "subtract", "negative", "conjugate", "multiply", "divide", "choose", "square", "equal",
-    "not_equal", "absolute", "larger_and_ratio", "sign", "with_sign_of", "exponential",
-    "exponential_minus_one", "logarithm", "log_absolute", "logarithm_of_one_plus", "logistic",
-    "power", "square_root", "one_over_square_root", "sine", "cosine", "hyperbolic_sine",
-    "hyperbolic_cosine", "hyperbolic_tangent", "tangent",
+    "not_equal", "maximum", "minimum", "absolute", "larger_and_ratio", "sign", "with_sign_of",
+    "exponential", "power_of_two", "exponential_minus_one", "logarithm", "log_absolute",
+    "logarithm_of_one_plus", "logistic", "power", "square_root", "one_over_square_root", "sine",
+    "cosine", "hyperbolic_sine", "hyperbolic_cosine", "hyperbolic_tangent", "tangent",
+    "inverse_sine", "inverse_cosine", "inverse_hyperbolic_sine", "inverse_hyperbolic_cosine",
+    "root_and_size", "on_ellipse", "is_far", "inverse_hyperbolic_tangent", "inverse_tangent",
 ]
 
 
@@ -78,6 +80,15 @@ def not_equal(x, y):
     return op("or", op("ne", x[0], y[0]), op("ne", x[1], y[1]))
 
 
+def maximum(x, y):
+    """The one with the larger real part; of equal ones, with the larger imaginary part."""
+    return parts_of(op("max", join(*x), join(*y)))
+
+
+def minimum(x, y):
+    return parts_of(op("min", join(*x), join(*y)))
+
+
 # --- Size and angle -------------------------------------------------------------------------------
 
 def absolute(x):
@@ -121,6 +132,15 @@ def exponential(x):
     imaginary = op("mul", op("mul", size, op("sin", b)), rest)
     is_real = op("eq", b, const_like(b, 0))
     return (op("mul", op("mul", size, op("cos", b)), rest), op("select", is_real, b, imaginary))
+
+
+def power_of_two(x):
+    """2^a cos(b log 2) + i 2^a sin(b log 2), where a real number keeps its zero."""
+    a, b = x
+    size, angle = op("exp2", a), op("mul", b, const_like(b, np.log(2)))
+    imaginary = op("mul", size, op("sin", angle))
+    is_real = op("eq", b, const_like(b, 0))
+    return op("mul", size, op("cos", angle)), op("select", is_real, b, imaginary)
 
 
 def exponential_minus_one(x):
@@ -239,3 +259,92 @@ def tangent(x):
     """tan x = -i tanh(ix)"""
     p, q = hyperbolic_tangent((op("neg", x[1]), x[0]))
     return q, op("neg", p)
+
+
+# --- Inverse functions ----------------------------------------------------------------------------
+
+def inverse_sine(x):
+    root, size = root_and_size(x)
+    return op("atan2", x[0], root), with_sign_of(size, x[1])
+
+
+def inverse_cosine(x):
+    root, size = root_and_size(x)
+    return op("atan2", root, x[0]), with_sign_of(size, op("neg", x[1]))
+
+
+def inverse_hyperbolic_sine(x):
+    """arsinh x = -i asin(ix)"""
+    q, p = inverse_sine((x[1], x[0]))
+    return p, q
+
+
+def inverse_hyperbolic_cosine(x):
+    """arcosh x = ± i acos x, with the sign for which the real part is not negative."""
+    root, size = root_and_size(x)
+    return size, with_sign_of(op("atan2", root, x[0]), x[1])
+
+
+def root_and_size(x):
+    """(√(m² - a²), arcosh m), where 2m is the sum of the distances from x to -1 and 1."""
+    a, b = op("abs", x[0]), op("abs", x[1])
+    half = const_like(a, 0.5)
+    # far out, where squares could overflow, m is as good as |x|
+    size = op("log", absolute((op("mul", half, a), op("mul", half, b))))
+    far_out = b, op("add", size, const_like(a, np.log(4)))
+    return choose(is_far(a, b, 4 * np.finfo(a.dtype).eps ** -0.5), far_out, on_ellipse(a, b))
+
+
+def on_ellipse(a, b):
+    """As `root_and_size`, with no difference that cancels (Hull, Fairgrieve & Tang, 1997).
+
+    With r and s the distances from a + ib to -1 and 1, p = r - (a + 1) = b² / (r + a + 1), and
+    near = s + |a - 1|: of 2 (m - 1) and 2 (m - a), one is p + near and the other p + b² / near.
+    """
+    one, half, zero = const_like(a, 1), const_like(a, 0.5), const_like(a, 0)
+    beyond, distance = op("add", a, one), op("abs", op("sub", a, one))
+    r, s = absolute((beyond, b)), absolute((distance, b))
+    m, below, near = op("mul", half, op("add", r, s)), op("add", r, beyond), op("add", s, distance)
+    large = op("mul", half, op("add", op("div", op("mul", b, b), below), near))
+    # the other one, as a square times a factor, for squares of small numbers vanish
+    steep = op("select", op("eq", near, zero), zero, op("div", b, op("sqrt", near)))
+    factor = op("mul", half, op("add", op("div", near, below), one))
+    small = op("mul", factor, op("mul", steep, steep))
+    is_inside, plus_one, plus_a = op("lt", a, one), op("add", m, one), op("add", m, a)
+    of_small, of_large = choose(is_inside, (plus_one, plus_a), (plus_a, plus_one))
+    of_small = op("mul", steep, op("sqrt", op("mul", factor, of_small)))
+    of_large = op("sqrt", op("mul", large, of_large))
+    minus_one, root_of_size, root = choose(is_inside, (small, of_small, of_large),
+                                           (large, of_large, of_small))
+    return root, op("log1p", op("add", minus_one, root_of_size))
+
+
+def is_far(a, b, limit):
+    return op("gt", op("max", a, b), const_like(a, limit))
+
+
+def inverse_hyperbolic_tangent(x):
+    """log1p(4|a| / ((1-|a|)² + b²)) / 4 and arg((1-a²) - b² + 2ib) / 2 (Kahan, 1987)."""
+    a, b = op("abs", x[0]), op("abs", x[1])
+    one, half, eps = const_like(a, 1), const_like(a, 0.5), np.finfo(a.dtype).eps
+    below, beyond, squared = op("sub", one, a), op("add", one, a), op("mul", b, b)
+    ratio = op("div", op("mul", const_like(a, 4), a), op("add", op("mul", below, below), squared))
+    real = op("mul", const_like(a, 0.25), op("log1p", ratio))
+    angle = op("atan2", op("add", b, b), op("sub", op("mul", below, beyond), squared))
+    # close to a pole squares could vanish, and log(2/distance) / 2 is exact enough
+    distance = absolute((below, b))
+    pole = op("mul", half, op("sub", const_like(a, np.log(2)), op("log", distance)))
+    real = op("select", op("lt", distance, const_like(a, eps)), pole, real)
+    # far out squares could overflow, and the function is as good as a/|x|² ± iπ/2
+    large, ratio = larger_and_ratio((a, b))
+    share = op("select", op("ge", a, b), one, ratio)
+    share = op("div", share, op("mul", large, op("add", one, op("mul", ratio, ratio))))
+    far_out = share, const_like(a, np.pi)
+    real, angle = choose(is_far(a, b, 4 / eps), far_out, (real, angle))
+    return with_sign_of(real, x[0]), with_sign_of(op("mul", half, angle), x[1])
+
+
+def inverse_tangent(x):
+    """atan x = -i artanh(ix)"""
+    q, p = inverse_hyperbolic_tangent((x[1], x[0]))
+    return p, q

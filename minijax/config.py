@@ -39,7 +39,7 @@ class State:
 
     `check` maps a proposed value to a stored one or raises ValueError; options with `in_trace_key`
     are read while tracing, so they belong to the key of every traced or compiled program.
-    `touched` says whether anyone has set it yet: as long as not, hot paths need not ask for the value.
+    `touched` says whether anyone has set it yet: until then, hot paths need not ask for its value.
     """
 
     def __init__(self, name, value, check, doc, *, in_trace_key=False):
@@ -254,7 +254,7 @@ compilation_cache_dir = object_state(
 
 enable_compilation_cache = bool_state(
     "jax_enable_compilation_cache", True,
-    doc="Keep compiled programs on disk; MINIJAX_DISABLE_CACHE=1 in the environment turns it off too.")
+    doc="Keep compiled programs on disk; MINIJAX_DISABLE_CACHE=1 in the environment turns it off.")
 
 compilation_cache_max_size = int_state(
     "jax_compilation_cache_max_size", -1, lowest=-1,
@@ -262,4 +262,4 @@ compilation_cache_max_size = int_state(
 
 num_threads = int_state(
     "minijax_num_threads", 0,
-    doc="How many threads share a long loop; 0: as many as there are CPUs. (JAX has no such option.)")
+    doc="How many threads share a long loop; 0: as many as there are CPUs. (Not an option of JAX.)")

@@ -40,14 +40,14 @@ from minijax.tree_util import (
 
 __all__ = [
     "Traced", "trace_function", "trace_anew", "turn_of", "check_functions", "forwarded", "avals_of",
-    "as_operand", "as_operands", "with_results", "same_type", "cond", "switch", "with_operand",
-    "is_concrete", "as_predicate", "check_index", "typeof_or_error", "choose",
-    "check_results_agree", "tree_differences", "type_differences", "promoted", "trace_body",
-    "check_carry", "counts", "carry_name", "while_loop", "while_in_python", "check_condition",
-    "run_while", "move_to_consts", "scan", "row_aval", "scan_length", "turns_at_once",
-    "scan_in_python", "stack", "carry_of_pair", "run_scan", "fori_loop", "is_below", "add_one",
-    "dtype_of_bounds", "map", "in_batches", "without_batches", "associative_scan",
-    "partial_results", "interleave",
+    "as_operand", "as_operands", "with_results", "same_type", "cond", "switch",
+    "platform_dependent", "with_operand", "is_concrete", "as_predicate", "check_index",
+    "typeof_or_error", "choose", "check_results_agree", "tree_differences", "type_differences",
+    "promoted", "trace_body", "check_carry", "counts", "carry_name", "while_loop",
+    "while_in_python", "check_condition", "run_while", "move_to_consts", "scan", "row_aval",
+    "scan_length", "turns_at_once", "scan_in_python", "stack", "carry_of_pair", "run_scan",
+    "fori_loop", "is_below", "add_one", "dtype_of_bounds", "map", "in_batches", "without_batches",
+    "associative_scan", "partial_results", "interleave",
 ]
 
 
@@ -178,6 +178,21 @@ def switch(index, branches, *operands, operand=_NOTHING):
     return choose("switch", index, branches, names, operands)
 
 
+def platform_dependent(*args, default=None, **per_platform):
+    """`per_platform["cpu"](*args)`, or else `default(*args)`: there is one platform, the CPU.
+
+    Functions for others are not traced. NotImplementedError if there is none for this one.
+    """
+    if "gpu" in per_platform:
+        raise ValueError("lax.platform_dependent: say 'cuda' or 'rocm' for 'gpu'")
+    check_functions("platform_dependent", **per_platform)
+    branch = per_platform.get("cpu", default)
+    if branch is None:
+        raise NotImplementedError("lax.platform_dependent: neither a function for 'cpu' nor a "
+                                  "default")
+    return branch(*args)
+
+
 def with_operand(name, operands, operand):
     if operand is _NOTHING:
         return operands
@@ -248,8 +263,8 @@ def check_results_agree(name, label, traced, other_label, other):
         lines = tree_differences(f"the result of {label}", traced.result,
                                  f"that of {other_label}", other.result)
         raise TypeError(f"lax.{name}: the branches must return values of the same tree structure, "
-                        f"but {label} returns {traced.tree} and {other_label} {other.tree}:{lines}\n"
-                        + see("types-of-carries-and-branches"))
+                        f"but {label} returns {traced.tree} and {other_label} {other.tree}:{lines}"
+                        f"\n{see('types-of-carries-and-branches')}")
     lines = type_differences(f"the result of {label}", traced.result,
                              f"that of {other_label}", other.jaxpr.out_avals)
     if lines:

@@ -20,7 +20,7 @@ from minijax.array import Array, as_array
 from minijax.avals import aval_of_type
 from minijax.config import checking_leaks, debug_infs, debug_nans
 from minijax.errors import (
-    ConcretizationTypeError, ImpossibleRuleError, MissingRuleError, TracerArrayConversionError,
+    ConcretizationTypeError, ImpossibleRuleError, TracerArrayConversionError,
     TracerBoolConversionError, TracerIntegerConversionError, UnexpectedTracerError, see,
 )
 from minijax.wrong_numbers import refuse_wrong_numbers
@@ -106,7 +106,8 @@ class RuleSlots:
 class Primitive(RuleSlots):
     """An operation named `name`. It has rules that give it meanings, and no meaning of its own."""
 
-    applies_functions = False     # its parameters hold Python functions, which may close over tracers
+    # whether its parameters hold Python functions, which may close over tracers
+    applies_functions = False
 
     def __init__(self, name, multiple_results=False, higher_order=False):
         super().__init__()
@@ -135,20 +136,22 @@ class Primitive(RuleSlots):
         return rule
 
     def to_record(self, args, params):
-        """Operands and parameters to write down; one that is given Python functions overrides this."""
+        """Operands and parameters to write down; one that takes Python functions overrides this."""
         return args, params
 
     def missing_rule(self, kind):
         """The error for a rule that isn't there."""
-        why = self.impossible.get(kind)
-        return (ImpossibleRuleError if why else MissingRuleError)(self, kind, why)
+        lack = f"no {kind} rule for primitive '{self}'"
+        if why := self.impossible.get(kind):
+            return ImpossibleRuleError(f"{lack}; it can't have one: {why}")
+        return NotImplementedError(f"{lack}; add one with {self}_p.def_{kind}(rule)")
 
     def __repr__(self):
         return self.name
 
 
 def rule_for(primitive, kind):
-    """The rule of a kind, or a MissingRuleError that says whether it can exist at all."""
+    """The rule of a kind, or an error that says whether it can exist at all."""
     rule = primitive.rules.get(kind)
     if rule is None:
         raise primitive.missing_rule(kind)
@@ -277,7 +280,7 @@ def raise_if_not_scalar(x):
 
 
 def concrete_or_error(convert, x, context=""):
-    """convert(x) for a known value; for an unknown tracer a ConcretizationTypeError with `context`."""
+    """convert(x) for a known value; for an unknown one a ConcretizationTypeError with `context`."""
     if not isinstance(x, Tracer):
         return convert(x)
     value = x.to_concrete_value()
@@ -368,6 +371,11 @@ class SourceInfo:
     line = property(lambda self: self.position[0])
     name_stack = property(lambda self: "/".join(self.scopes))
 
+    def summary(self):
+        """The place as printed programs show it: file:line:column (function)."""
+        place = ":".join(str(n) for n in self.position if n)
+        return f"{self.code.co_filename}:{place} ({self.code.co_qualname})"
+
     def __str__(self):
         scope = f" in {self.name_stack}" if self.scopes else ""
         return f"{self.code.co_filename}:{self.line} ({self.code.co_name}){scope}"
@@ -410,11 +418,12 @@ class EvalTrace(Trace):
     def process_primitive(self, primitive, args, params):
         rule = primitive.rules.get("impl") or rule_for(primitive, "impl")
         if primitive.higher_order:
+            outs = rule(*[eval_operand(primitive, a) for a in args], **params)
             # A result of the program inside may be a literal of its jaxpr.
-            outs = [as_array(x) for x in rule(*[eval_operand(primitive, a) for a in args], **params)]
+            outs = [as_array(x) for x in (outs if primitive.multiple_results else [outs])]
             if debug_nans.touched or debug_infs.touched:
                 refuse_wrong_numbers(primitive.name, [x._value for x in outs])
-            return outs
+            return outs if primitive.multiple_results else outs[0]
         # One loop over the operands: this is the path of every eager operation.
         values, weak = [], "weak_type" in params
         for a in args:
@@ -458,8 +467,8 @@ def eval_operand(primitive, x):
     if isinstance(x, Tracer):
         check_alive(x)
         raise UnexpectedTracerError(
-            f"primitive '{primitive}' was evaluated with a traced operand, {x!r}, {x._origin_msg()}, "
-            "whose trace is not the current one.")
+            f"primitive '{primitive}' was evaluated with a traced operand, {x!r}, "
+            f"{x._origin_msg()}, whose trace is not the current one.")
     return as_array(x)
 
 
@@ -477,7 +486,8 @@ def predicted_weak_types(primitive, epoch, *operands):
 
 
 def weak_types(results):
-    return [a.weak_type for a in results] if isinstance(results, (list, tuple)) else results.weak_type
+    is_list = isinstance(results, (list, tuple))
+    return [a.weak_type for a in results] if is_list else results.weak_type
 
 
 # --- A tracer that got away -----------------------------------------------------------------------
@@ -554,6 +564,8 @@ class extend_axis_env:
 
 def get_axis_env():
     return _thread.axis_env
+
+
 class extend_scopes:
     """`with extend_scopes(name):` — what is traced inside remembers that it belongs to `name`."""
 

@@ -5,9 +5,7 @@ The functions behind `jax.debug.print`, `jax.debug.callback`, `jax.pure_callback
 `jax.experimental.io_callback`: they flatten arguments, check what can be checked at once, and bind.
 """
 
-import pdb
 import string
-import sys
 from contextlib import contextmanager
 from functools import partial, wraps
 
@@ -19,20 +17,17 @@ from minijax.core import (
     Trace, Tracer, eval_trace, extend_scopes, get_current_trace, set_current_trace,
 )
 from minijax.flatten import fun_name
-from minijax.interpreters.partial_eval import PartialEvalTrace
-from minijax.interpreters.staging import JaxprTrace
 from minijax.primitives.callbacks import (
     FlatCallback, VMAP_METHODS, debug_callback_p, debug_effect, debug_print_p, io_callback_p,
     ordered_debug_effect, pure_callback_p,
 )
-from minijax.tracebacks import is_inside
 from minijax.tree_util import tree_flatten, tree_unflatten
 
 __all__ = [
     "split_static", "is_array_like", "debug_print", "debug_log", "in_one_or_two_calls",
-    "FormatChecker", "debug_callback", "debug_breakpoint", "users_frame", "staging_trace",
-    "pure_callback", "io_callback", "check_result_types", "effects_barrier", "named_scope",
-    "entered_scope", "named_call", "KnownAtOnceTrace", "ensure_compile_time_eval",
+    "FormatChecker", "debug_callback", "pure_callback", "io_callback", "check_result_types",
+    "effects_barrier", "named_scope", "entered_scope", "named_call", "KnownAtOnceTrace",
+    "ensure_compile_time_eval",
 ]
 
 
@@ -116,37 +111,6 @@ def debug_callback(callback=None, *args, ordered=False, partitioned=False, **kwa
                               effect=ordered_debug_effect if ordered else debug_effect,
                               partitioned=partitioned)
     return in_one_or_two_calls("debug.callback", call_later, callback, args, kwargs)
-
-
-def debug_breakpoint(*, backend=None, filter_frames=True, num_frames=None, ordered=False,
-                     token=None, **kwargs):
-    """Stop here and start Python's debugger in the caller's frame; not in compiled code.
-
-    The options are those of JAX's own debugger, and make no difference here. RuntimeError where a program is being written down, since its values do not exist yet.
-    """
-    trace = staging_trace(get_current_trace())
-    if trace is not None:
-        raise RuntimeError(
-            f"debug.breakpoint in {trace.name}, which is being traced for compilation: there are "
-            "no values to look at yet. Run it under `with jax.disable_jit():`, or look at values "
-            "with jax.debug.print or jax.debug.callback.")
-    pdb.Pdb().set_trace(users_frame(sys._getframe(1)))
-
-
-def users_frame(frame):
-    """The innermost frame outside this package."""
-    while is_inside(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
-
-
-def staging_trace(trace):
-    """The trace that writes a program down beneath `trace`, or None if things really happen."""
-    while trace is not eval_trace:
-        if isinstance(trace, JaxprTrace) and not isinstance(trace, PartialEvalTrace):
-            return trace
-        trace = getattr(trace, "parent", eval_trace)
-    return None
 
 
 def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_method=None, **kwargs):

@@ -1,26 +1,30 @@
 # Exported from notebooks/12_jit_inside.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: jit as users call it. Home: 12_jit_inside. In JAX: jax/_src/pjit.py, jax/_src/stages.py.
 
-A call of a jitted function is a look-up: trees, avals, static values and everything else that tracing
-reads make the key; only a new key is traced, and only a new program compiled.
+A call of a jitted function is a look-up: trees, avals, static values and everything else that
+tracing reads make the key; only a new key is traced, and only a new program compiled.
 """
 
 import inspect
 import warnings
+from dataclasses import dataclass
 from functools import cache, update_wrapper
 from sys import getrefcount
 from weakref import WeakKeyDictionary
 
-from minijax.api import ShapeDtypeStruct, check_callable
+from minijax.api import ShapeDtypeStruct, check_callable, vjp
 from minijax.array import Array, as_array
-from minijax.avals import typeof
+from minijax.avals import ShapedArray, typeof
 from minijax.compile_logs import explain_miss, log_step, timed
 from minijax.compiler.analysis import cost_analysis, memory_analysis
 from minijax.compiler.donation import usable_donations
 from minijax.config import config, debug_infs, debug_nans, disable_jit, explain_cache_misses
 from minijax.core import Tracer, eval_trace, get_current_trace, rules_epoch
 from minijax.errors import see
-from minijax.flatten import FlatFunction, as_index_tuple, fun_name, positional_names, signature_of
+from minijax.flatten import (
+    FlatFunction, as_index_tuple, fun_name, normalise_argnums, positional_names, signature_of,
+    split_args,
+)
 from minijax.higher_order.jit import bind_jit, executable_of, find_wrong_number
 from minijax.higher_order.programs import memos
 from minijax.interpreters.staging import trace_to_jaxpr
@@ -32,8 +36,8 @@ from minijax.tree_util import tree_flatten, tree_leaves, tree_structure, tree_un
 __all__ = [
     "chosen_positions", "check_chosen", "check_disjoint", "static_key", "tagged", "Program",
     "CheckedProgram", "warn_of_unusable", "writable", "LEAF_TREE", "plain_tree", "ArgumentReader",
-    "leaf_key", "programs_of", "JitFunction", "buffers_of", "BoundJit", "jit", "clear_caches",
-    "Traced", "Lowered", "Compiled", "check_arguments",
+    "leaf_key", "programs_of", "JitFunction", "buffers_of", "BoundJit", "jit", "fwd_and_bwd",
+    "clear_caches", "ArgInfo", "Stage", "Traced", "Lowered", "Compiled", "check_arguments",
 ]
 
 
@@ -105,13 +109,13 @@ class Program:
     """What one key leads to: the program, its constants and the tree of its results."""
 
     __slots__ = ("jaxpr", "consts", "const_values", "in_tree", "out_tree", "build", "weak", "name",
-                 "donated", "inline", "executable")
+                 "donate_argnums", "donated", "inline", "executable")
 
     def __init__(self, jaxpr, consts, in_tree, out_tree, name, donated, inline):
         self.jaxpr, self.consts, self.in_tree = jaxpr, consts, in_tree
         self.out_tree = LEAF_TREE if out_tree == LEAF_TREE else out_tree
         self.build = builder(out_tree)
-        self.name, self.inline = name, inline
+        self.name, self.inline, self.donate_argnums = name, inline, donated
         self.donated = usable_donations(jaxpr.in_avals[len(consts):], jaxpr.out_avals, donated)
         unusable = [k for k in donated if k not in self.donated]
         warn_of_unusable([jaxpr.in_avals[len(consts) + k] for k in unusable])
@@ -287,7 +291,8 @@ class JitFunction:
     def split_static(self, args, kwargs):
         """((dynamic args, dynamic kwargs), static key, the function of the dynamic ones)."""
         n = len(args)
-        nums = {i: x for i, x in enumerate(args) if i in self.static_nums or i - n in self.static_nums}
+        nums = {i: x for i, x in enumerate(args)
+                if i in self.static_nums or i - n in self.static_nums}
         names = {k: v for k, v in kwargs.items() if k in self.static_names}
         key = (tuple((i, static_key(f"argument {i}", x)) for i, x in nums.items()),
                tuple((k, static_key(f"argument {k!r}", names[k])) for k in sorted(names)))
@@ -310,9 +315,9 @@ class JitFunction:
             with timed(f"tracing {name} for jit"):
                 jaxpr, consts = trace_to_jaxpr(flat, avals, name)
         except RecursionError as error:
-            raise RecursionError(f"tracing {name} did not end: does it call itself without a Python-"
-                                 "level condition that stops it? Both branches of lax.cond are "
-                                 "traced") from error
+            raise RecursionError(f"tracing {name} did not end: does it call itself without a "
+                                 "Python-level condition that stops it? Both branches of lax.cond "
+                                 "are traced") from error
         is_checked = debug_nans.value or debug_infs.value
         kind = CheckedProgram if is_checked else Program
         donated = () if is_checked else self.donated_leaves(in_tree, len(leaves))
@@ -329,7 +334,8 @@ class JitFunction:
         return tuple(tree_leaves([given, *(kwargs[k] for k in self.donate_names & kwargs.keys())]))
 
     def dynamic_names(self):
-        return [name for i, name in enumerate(positional_names(self.fun)) if i not in self.static_nums]
+        names = enumerate(positional_names(self.fun))
+        return [name for i, name in names if i not in self.static_nums]
 
     def __get__(self, instance, owner=None):
         # Jitted methods: bind self as the first argument, as functions do.
@@ -386,8 +392,8 @@ def jit(fun=None, /, *, static_argnums=None, static_argnames=None, donate_argnum
     """`fun`, compiled: traced once for each signature of its arguments, then run as machine code.
 
     Arguments in static_argnums or static_argnames are Python values and part of the signature; they
-    must be hashable. Arrays in donate_argnums or donate_argnames are deleted by the call if a result
-    of their shape and dtype can have their memory. Also usable as `@jit(inline=True)`.
+    must be hashable. Arrays in donate_argnums or donate_argnames are deleted by the call if a
+    result of their shape and dtype can have their memory. Also usable as `@jit(inline=True)`.
     """
     if fun is None:
         return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames,
@@ -396,6 +402,26 @@ def jit(fun=None, /, *, static_argnums=None, static_argnames=None, donate_argnum
     check_callable(fun)
     return JitFunction(fun, static_argnums, static_argnames, donate_argnums, donate_argnames,
                        inline)
+
+
+def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
+    """(fwd, bwd) with fwd(*args) = (fun(*args), residuals), and bwd(residuals, ct) the cotangents.
+
+    As `vjp` with respect to the arguments `argnums`, but the backward pass is a function of its
+    own, which is compiled once. With `has_aux` fwd also returns what fun does.
+    """
+    check_callable(fun)
+    nums = as_index_tuple("argnums", argnums)
+    single = not isinstance(argnums, (tuple, list))
+
+    def fwd(*args):
+        some, rebuild = split_args(args, normalise_argnums("argnums", nums, len(args)))
+        return vjp(lambda *some: fun(*rebuild(some)), *some, has_aux=has_aux)
+
+    def bwd(residuals, ct):
+        cts = residuals(ct)
+        return cts[0] if single else cts
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
 def clear_caches():
@@ -409,11 +435,56 @@ def clear_caches():
 
 # --- Stages ---------------------------------------------------------------------------------------
 
-class Traced:
-    """A traced call: its program is `jaxpr`."""
+@dataclass(frozen=True)
+class ArgInfo:
+    """The type of an argument, and whether a call may take its memory."""
+
+    _aval: ShapedArray
+    donated: bool
+
+    shape = property(lambda self: self._aval.shape)
+    dtype = property(lambda self: self._aval.dtype)
+
+
+class Stage:
+    """A program on its way: what each stage knows of its arguments and results, as pytrees."""
 
     def __init__(self, program):
         self.program = program
+
+    in_tree = property(lambda self: self.program.in_tree)
+    out_tree = property(lambda self: self.program.out_tree)
+    donate_argnums = property(lambda self: self.program.donate_argnums)
+
+    @property
+    def in_avals(self):
+        avals = self.program.jaxpr.in_avals[len(self.program.consts):]
+        return tree_unflatten(self.in_tree, avals)
+
+    @property
+    def args_info(self):
+        infos = [ArgInfo(aval, i in self.donate_argnums)
+                 for i, aval in enumerate(tree_leaves(self.in_avals))]
+        return tree_unflatten(self.in_tree, infos)
+
+    @property
+    def out_info(self):
+        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+                   for a in self.program.jaxpr.out_avals]
+        return tree_unflatten(self.out_tree, structs)
+
+
+class Traced(Stage):
+    """A traced call: its program is `jaxpr`."""
+
+    fun_name = property(lambda self: self.program.name)
+
+    @api_boundary
+    def __call__(self, *args, **kwargs):
+        """Run the program on arguments of its types, which may be tracers."""
+        leaves, in_tree = tree_flatten((args, kwargs))
+        check_arguments(self.program, leaves, in_tree)
+        return tree_unflatten(self.out_tree, self.program.bind(leaves))
 
     @property
     def jaxpr(self):
@@ -425,22 +496,19 @@ class Traced:
                            self.program.consts)
 
     @property
-    def out_info(self):
-        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
-                   for a in self.program.jaxpr.out_avals]
-        return tree_unflatten(self.program.out_tree, structs)
+    def out_avals(self):
+        return tree_unflatten(self.out_tree, self.program.jaxpr.out_avals)
 
     def lower(self):
         return Lowered(self)
 
 
-class Lowered:
+class Lowered(Stage):
     """A program ready to be compiled; `as_text()` prints it."""
 
     def __init__(self, traced):
+        super().__init__(traced.program)
         self.traced = traced
-
-    out_info = property(lambda self: self.traced.out_info)
 
     def cost_analysis(self):
         """As `compile().cost_analysis()`."""
@@ -453,21 +521,20 @@ class Lowered:
         return self.compile().as_text(dialect)
 
     def compile(self):
-        return Compiled(self.traced.program)
+        return Compiled(self.program)
 
 
-class Compiled:
+class Compiled(Stage):
     """A compiled program: call it with arguments like those it was lowered for."""
 
     def __init__(self, program):
-        self.program = program
+        super().__init__(program)
         self.executable = program.compile()
 
     @api_boundary
     def __call__(self, *args, **kwargs):
         program = self.program
         leaves, in_tree = tree_flatten((args, kwargs))
-        leaves = [as_array(x) for x in leaves]
         check_arguments(program, leaves, in_tree)
         buffers = buffers_of(leaves)
         return program.run_donating(leaves, buffers) if program.donated else program.run(buffers)
@@ -494,7 +561,7 @@ def check_arguments(program, leaves, in_tree):
     if in_tree != program.in_tree:
         raise TypeError(f"{program.name} was compiled for arguments of the tree structure "
                         f"{program.in_tree}, called with {in_tree}")
-    for aval, x in zip(program.jaxpr.in_avals[len(program.consts):], leaves):
-        if (aval.shape, aval.dtype) != (x.shape, x.dtype):
+    for aval, given in zip(program.jaxpr.in_avals[len(program.consts):], map(typeof, leaves)):
+        if (aval.shape, aval.dtype) != (given.shape, given.dtype):
             raise TypeError(f"{program.name} was compiled for an argument {aval.str_short()}, "
-                            f"called with {x.aval.str_short()}")
+                            f"called with {given.str_short()}")

@@ -8,8 +8,7 @@ Each class says when it is raised and what to do. A tracer is any object with an
 __all__ = [
     "JAXTypeError", "JAXIndexError", "see", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
-    "JaxprTypeError", "JaxRuntimeError", "UnexpectedTracerError", "MissingRuleError",
-    "ImpossibleRuleError",
+    "JaxprTypeError", "JaxRuntimeError", "UnexpectedTracerError", "ImpossibleRuleError",
 ]
 
 
@@ -115,11 +114,11 @@ class NonConcreteBooleanIndexError(JAXIndexError):
 # --- A program breaks its own rules ---------------------------------------------------------------
 
 class JaxprTypeError(TypeError):
-    """Raised by `check_jaxpr`: a variable unbound or bound twice, a type that is not what it should be."""
+    """Raised by `check_jaxpr`: a variable unbound or bound twice, or a type that is wrong."""
 
 
 class JaxRuntimeError(RuntimeError):
-    """Raised when a program that runs can't go on, for instance if a callback returns the wrong type."""
+    """Raised when a running program can't go on, say because a callback returns a wrong type."""
 
 
 # --- A tracer outlived its trace ------------------------------------------------------------------
@@ -135,26 +134,12 @@ class UnexpectedTracerError(JAXTypeError):
         super().__init__(f"{msg}\n{see('leaked-tracers')}")
 
 
-# --- A rule is missing ----------------------------------------------------------------------------
+# --- A rule can't exist ---------------------------------------------------------------------------
 
-class MissingRuleError(NotImplementedError):
-    """Raised when an interpreter meets a primitive that has no rule of the kind it needs.
-
-    Add one with the primitive's `def_<kind>` method, or write the function with primitives that
-    have one. `impossible` says why there can be no such rule.
-    """
-
-    def __init__(self, primitive, kind, impossible=None):
-        name = getattr(primitive, "name", primitive)
-        remedy = (f"it can't have one: {impossible}" if impossible
-                  else f"add one with {name}_p.def_{kind}(rule)")
-        super().__init__(f"no {kind} rule for primitive '{name}'; {remedy}")
-        self.primitive, self.kind = primitive, kind
-
-
-class ImpossibleRuleError(MissingRuleError, ValueError):
+class ImpossibleRuleError(NotImplementedError, ValueError):
     """Raised when an interpreter needs a rule that can't exist; the message says why.
 
-    The usual case is a gradient through `lax.while_loop`, or a `lax.fori_loop` whose number of turns
-    is not known while tracing: use `lax.scan`, or `lax.fori_loop` with bounds that are Python numbers.
+    The usual case is a gradient through `lax.while_loop`, or a `lax.fori_loop` whose number of
+    turns is not known while tracing: use `lax.scan`, or `lax.fori_loop` with bounds that are Python
+    numbers.
     """

@@ -1,9 +1,12 @@
 # Exported from notebooks/05_jaxpr.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: programs. Home: 05_jaxpr. In JAX: jax/_src/core.py (Jaxpr and its printer and checker).
 
-A jaxpr is a program written down: typed variables, one primitive an equation, no side effects and no
-control flow but what primitives contain.
+A jaxpr is a program written down: typed variables, one primitive an equation, no side effects and
+no control flow but what primitives contain.
 """
+
+import collections
+import re
 
 import numpy as np
 
@@ -11,14 +14,15 @@ from minijax.array import Array
 from minijax.avals import typeof
 from minijax.core import Tracer, rule_for, swap_source
 from minijax.errors import JaxprTypeError as JaxprTypeError
+from minijax.pretty_printer import Break, Group, Indent, Text, join, layout
 
 __all__ = [
     "JaxprTypeError", "Var", "Literal", "is_literable", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
     "jaxprs_in_params", "inner_effects", "open_jaxpr", "eval_jaxpr", "last_reads", "jaxpr_as_fun",
-    "as_function", "Names", "encode_name", "WIDTH", "jaxpr_lines", "eqn_lines", "printed_params",
-    "name_as_outside", "param_lines", "short_or_long", "param_text", "check_jaxpr", "bind_var",
-    "check_atom", "check_eqn", "dce_jaxpr", "inputs_read", "variables_read",
-    "convert_constvars_jaxpr",
+    "as_function", "Names", "encode_name", "literal_text", "Printer", "in_brackets",
+    "printed_params", "param_text", "shared_programs", "unique_name", "results_not_read",
+    "check_jaxpr", "bind_var", "check_atom", "check_eqn", "dce_jaxpr", "inputs_read",
+    "variables_read", "convert_constvars_jaxpr",
 ]
 
 
@@ -69,13 +73,14 @@ class JaxprEqn:
         return JaxprEqn(**(kept | changes))
 
     def __repr__(self):
-        return "\n".join(eqn_lines(self, Names(), set(self.outvars)))
+        return layout(Printer().equation(self)).rstrip()
 
 
 class Jaxpr:
     """{ lambda constvars ; invars. let eqns in outvars }: a program, compared by identity."""
 
-    __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "name", "memos", "__weakref__")
+    __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "name", "memos",
+                 "__weakref__")
 
     def __init__(self, constvars, invars, outvars, eqns, effects=frozenset(), name=None):
         self.constvars, self.invars, self.outvars = constvars, invars, outvars
@@ -90,10 +95,17 @@ class Jaxpr:
         return Jaxpr(**(kept | changes))
 
     def __repr__(self):
-        return "\n".join(short_or_long(self, Names(), WIDTH))
+        return self.pretty_print()
 
-    def pretty_print(self):
-        return repr(self)
+    def pretty_print(self, *, source_info=False, print_shapes=True, custom_pp_eqn_rules=True,
+                     name_stack=False, print_effects=False, **options):
+        """The text of the program, laid out with `options` (see `layout`).
+
+        It may show where equations come from and their scopes, and leave out types of variables.
+        Without `custom_pp_eqn_rules` all parameters stand in it, also those at their usual value.
+        """
+        printer = Printer(source_info, print_shapes, custom_pp_eqn_rules, name_stack, print_effects)
+        return layout(printer.whole(self), **options)
 
 
 class ClosedJaxpr:
@@ -115,8 +127,9 @@ class ClosedJaxpr:
     def __repr__(self):
         return repr(self.jaxpr)
 
-    def pretty_print(self):
-        return repr(self)
+    def pretty_print(self, **options):
+        """As Jaxpr.pretty_print."""
+        return self.jaxpr.pretty_print(**options)
 
 
 def jaxprs_in_params(params):
@@ -193,23 +206,36 @@ class Names:
 
     def __init__(self):
         self.names = {}
+        self.taken = set()            # names of programs
         self.count = 0
 
     def __call__(self, atom):
         if isinstance(atom, Literal):
-            return f"{np.asarray(atom.val)[()]}:{atom.aval.str_short()}"
+            return f"{literal_text(atom)}:{atom.aval.str_short()}"
         if atom not in self.names:
-            self.names[atom] = encode_name(self.count)
-            self.count += 1
+            self.names[atom] = self.next_name()
         return self.names[atom]
+
+    def next_name(self):
+        name = encode_name(self.count)
+        self.count += 1
+        return self.next_name() if name in self.taken else name
 
     def typed(self, var):
         return f"{self(var)}:{var.aval.str_short()}"
 
+    def drop(self, variables):
+        """Results that nobody reads are printed as `_`."""
+        self.names.update(dict.fromkeys(variables, "_"))
+
     def alias(self, inner, outer):
-        """Print a variable of an inner program under the name that it has outside."""
-        if isinstance(outer, Var):
-            self.names[inner] = self(outer)
+        """Print variables of an inner program under the names that they have outside."""
+        seen = set()
+        for v, like in zip(inner, outer):
+            variables = isinstance(v, Var) and isinstance(like, Var)
+            if variables and v not in self.names and like not in seen:
+                self.names[v] = self(like)
+                seen.add(like)
 
 
 def encode_name(n):
@@ -217,82 +243,131 @@ def encode_name(n):
     return name if n < 26 else encode_name(n // 26) + name
 
 
-WIDTH = 80
+def literal_text(literal):
+    """The number; one that came from Python, weakly typed, without the digits of its rounding."""
+    value = np.asarray(literal.val)[()]
+    return str(value if literal.aval.weak_type else value.item())
 
 
-def jaxpr_lines(jaxpr, names):
-    """The lines of `{ lambda consts ; inputs. let equations in (outputs,) }`."""
-    jaxpr = open_jaxpr(jaxpr)
-    consts, inputs = (" ".join(map(names.typed, vs)) for vs in (jaxpr.constvars, jaxpr.invars))
-    head = f"{{ lambda {consts}; {inputs}. let"
-    read = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
-    read.update(v for v in jaxpr.outvars if isinstance(v, Var))
-    body = ["    " + line for eqn in jaxpr.eqns for line in eqn_lines(eqn, names, read)]
-    outs = ", ".join(map(names, jaxpr.outvars)) + "," * (len(jaxpr.outvars) == 1)
-    return [head, *body, f"  in ({outs}) }}"]
+class Printer(Names):
+    """Makes documents of programs; options: those of `Jaxpr.pretty_print`. JAX: JaxprPpContext."""
+
+    def __init__(self, source_info=False, print_shapes=True, custom_pp_eqn_rules=True,
+                 name_stack=False, print_effects=False):
+        super().__init__()
+        self.source_info, self.name_stack = source_info, name_stack
+        self.print_shapes, self.print_effects = print_shapes, print_effects
+        self.brief = custom_pp_eqn_rules
+        self.shared = {}              # program -> name, where it is printed beforehand
+
+    def whole(self, jaxpr):
+        """`let name = program in` for programs that occur twice or are long, and then `jaxpr`."""
+        self.drop(results_not_read(jaxpr))
+        self.shared = shared_programs(jaxpr)
+        self.taken = set(self.shared.values())
+        lets = [["let ", name, " = ", self.program(inner), " in", Break()]
+                for inner, name in self.shared.items()]
+        return [*lets, self.program(jaxpr)]
+
+    def program(self, jaxpr):
+        """`{ lambda consts ; inputs. let equations in (outputs,) }`"""
+        consts, inputs = (self.variables(vs, typed=True) for vs in (jaxpr.constvars, jaxpr.invars))
+        eqns = join(Break("; "), [self.equation(eqn) for eqn in jaxpr.eqns])
+        outs = self.variables(jaxpr.outvars, separator=",")
+        effects = f" : {{ {', '.join(map(str, jaxpr.effects))} }}" if self.print_effects else ""
+        return Group([Indent([
+            "{ ", Text("lambda ", "keyword"), consts, "; ", inputs, ". ", Text("let", "keyword"),
+            Indent([Break(), eqns]), Break(), Text("in ", "keyword"),
+            "(", outs, ")" if len(jaxpr.outvars) != 1 else ",)", effects]), " }"])
+
+    def variables(self, atoms, typed=False, separator=""):
+        docs = [[self(v), Text(f":{v.aval.str_short()}", "type")] if typed and self.print_shapes
+                else self(v) for v in atoms]
+        return Indent(Group(join([separator, Group(Break())], docs)))
+
+    def equation(self, eqn):
+        """`c:f32[] = primitive[parameters] a b`"""
+        if eqn.primitive.name == "jit":
+            self.name_as_outside(open_jaxpr(eqn.params["jaxpr"]), eqn)
+        place, scopes = eqn.source_info, getattr(eqn.source_info, "name_stack", "")
+        results = [self.variables(eqn.outvars, typed=True),
+                   Text(" = ", remark=place.summary() if place and self.source_info else "")]
+        return [results if eqn.outvars else "",
+                Text(eqn.primitive.name, remark=f"[{scopes}]" if self.name_stack else ""),
+                self.parameters(eqn), " ", self.variables(eqn.invars)]
+
+    def name_as_outside(self, inner, eqn):
+        if inner not in self.shared:
+            self.alias(inner.invars, eqn.invars)
+            self.alias(inner.outvars, eqn.outvars)
+
+    def parameters(self, eqn):
+        params = printed_params(eqn) if self.brief else sorted(eqn.params.items())
+        shown = [[f"{k}=", self.value(v)] for k, v in params]
+        return in_brackets("[", shown, "]") if shown else ""
+
+    def value(self, value):
+        """The value of a parameter, which may be a program or a tuple of programs."""
+        if isinstance(value, (Jaxpr, ClosedJaxpr)):
+            inner = open_jaxpr(value)
+            return self.shared.get(inner) or self.program(inner)
+        if type(value) is tuple and {*map(type, value)} & {Jaxpr, ClosedJaxpr}:
+            return in_brackets("(", [self.value(v) for v in value], ")")
+        return param_text(value)
 
 
-def eqn_lines(eqn, names, read):
-    """The lines of `c:f32[] = primitive[parameters] a b`; a result that nobody reads is `_`."""
-    typed = [names.typed(v) if v in read else f"_:{v.aval.str_short()}" for v in eqn.outvars]
-    lead = f"{' '.join(typed)} = {eqn.primitive.name}" if typed else eqn.primitive.name
-    inputs = " ".join(["", *map(names, eqn.invars)])
-    if eqn.primitive.name == "jit":
-        name_as_outside(eqn, names)
-    params = [param_lines(k, v, names) for k, v in printed_params(eqn)]
-    if not params:
-        return [lead + inputs]
-    flat = f"{lead}[{' '.join(p[0] for p in params)}]{inputs}"
-    if len(flat) <= WIDTH and all(len(p) == 1 for p in params):
-        return [flat]
-    return [f"{lead}[", *("  " + line for p in params for line in p), f"]{inputs}"]
+def in_brackets(left, docs, right):
+    return Group([Indent([left, Break(""), join(Break(), docs)]), Break(""), right])
 
 
 def printed_params(eqn):
     """Parameters in alphabetical order, `name` first, without those at their usual value."""
     usual = eqn.primitive.usual_params
-    shown = [(k, v) for k, v in eqn.params.items() if not (k in usual and usual[k] == v)]
+    shown = {k: v for k, v in eqn.params.items() if not (k in usual and usual[k] == v)}
     if "call_jaxpr" in eqn.params:
-        shown.append(("name", open_jaxpr(eqn.params["call_jaxpr"]).name))
-    if eqn.primitive.name == "broadcast_in_dim" and not eqn.invars[0].aval.shape:
-        shown = []                       # of a scalar: the result's type says it all
-    return sorted(shown, key=lambda item: (item[0] != "name", item[0]))
-
-
-def name_as_outside(eqn, names):
-    inner = open_jaxpr(eqn.params["jaxpr"])
-    for v, outer in zip(inner.invars, eqn.invars):
-        names.alias(v, outer)
-    for v, outer in zip(inner.outvars, eqn.outvars):
-        if isinstance(v, Var) and v not in inner.invars and outer in names.names:
-            names.alias(v, outer)
-
-
-def param_lines(name, value, names):
-    """The lines of `name=value`, where the value may be a program or a tuple of programs."""
-    if isinstance(value, (Jaxpr, ClosedJaxpr)):
-        first, *rest = short_or_long(value, names, WIDTH - 7 - len(name))
-        return [f"{name}={first}", *rest]
-    if isinstance(value, tuple) and any(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
-        lines = (line for v in value for line in short_or_long(v, names, WIDTH - 8))
-        return [f"{name}=(", *("  " + line for line in lines), ")"]
-    if name == "dimension_numbers" and type(value) is tuple:      # of dot_general: axes as lists
-        value = tuple(tuple(list(axes) for axes in pair) for pair in value)
-    return [f"{name}={param_text(value)}"]
-
-
-def short_or_long(jaxpr, names, width):
-    """The lines of a program: one, if each equation has one and all fit."""
-    head, *eqns, tail = lines = jaxpr_lines(jaxpr, names)
-    flat = " ".join([head, "; ".join(line.strip() for line in eqns), tail.strip()])
-    fits = len(eqns) == len(open_jaxpr(jaxpr).eqns) and len(flat) <= width
-    return [flat] if fits else lines
+        shown["name"] = open_jaxpr(eqn.params["call_jaxpr"]).name
+    if eqn.primitive.name == "broadcast_in_dim":
+        shown = {k: v for k, v in shown.items() if k == "broadcast_dimensions" and v}
+    if eqn.primitive.name == "dot_general":
+        pairs = shown["dimension_numbers"]
+        shown["dimension_numbers"] = tuple(tuple(map(list, pair)) for pair in pairs)
+    return sorted(shown.items(), key=lambda item: (item[0] != "name", item[0]))
 
 
 def param_text(value):
-    if isinstance(value, np.dtype):
-        return value.name
-    return getattr(value, "__name__", None) or str(value)
+    """A parameter as text: functions by their names, objects without their addresses."""
+    text = getattr(value, "__name__", None) or str(value)
+    return re.sub(r"(?<= at 0x)[0-9a-f]+", lambda address: "X" * len(address[0]), text)
+
+
+def shared_programs(jaxpr):
+    """program -> name, for those in `jaxpr` that occur twice or have more than ten equations."""
+    counts, names, queue = collections.Counter(), {}, collections.deque([jaxpr])
+    while queue:
+        outer = queue.popleft()
+        counts[outer] += 1
+        for eqn in outer.eqns if counts[outer] <= 2 else ():      # then all in it occur twice too
+            for _, inner in jaxprs_in_params(eqn.params):
+                queue.append(open_jaxpr(inner))
+                if "name" in eqn.params:
+                    names.setdefault(open_jaxpr(inner), eqn.params["name"].strip("<>"))
+    taken = collections.Counter()
+    return {inner: unique_name(names.get(inner, "jaxpr"), taken)
+            for inner, count in counts.items()
+            if count > 1 or inner is not jaxpr and len(inner.eqns) > 10}
+
+
+def unique_name(name, taken):
+    """f, f1, f2, …: a name that was not given before."""
+    count = taken[name]
+    taken[name] += 1
+    return name if count == 0 else unique_name(f"{name}{count}", taken)
+
+
+def results_not_read(jaxpr):
+    """The results of equations that no equation reads and that are no results of the program."""
+    read = variables_read(jaxpr)
+    return [v for eqn in jaxpr.eqns for v in eqn.outvars if v not in read]
 
 
 # --- The type checker -----------------------------------------------------------------------------

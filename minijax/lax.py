@@ -11,10 +11,12 @@ from minijax import dtypes
 from minijax.avals import typeof
 from minijax.control_flow import (
     associative_scan as associative_scan, cond as cond, fori_loop as fori_loop, map as map,
-    scan as scan, switch as switch, while_loop as while_loop,
+    platform_dependent as platform_dependent, scan as scan, switch as switch,
+    while_loop as while_loop,
 )
 from minijax.core import Primitive
 from minijax.higher_order.cond import cond_p as cond_p
+from minijax.higher_order.linear_solve import linear_solve_p as linear_solve_p
 from minijax.higher_order.scan import scan_p as scan_p
 from minijax.higher_order.while_loop import while_p as while_p
 from minijax.loop_ir import lower_moving
@@ -109,28 +111,29 @@ from minijax.solves import custom_linear_solve as custom_linear_solve, custom_ro
 from minijax.tree_util import tree_map
 
 __all__ = [
-    "associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop", "cond_p",
-    "scan_p", "while_p", "optimization_barrier", "optimization_barrier_p", "cumlogsumexp",
-    "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p", "cumprod", "cumprod_p", "cumsum",
-    "cumsum_p", "Precision", "batch_matmul", "dot", "dot_general", "dot_general_p",
-    "RoundingMethod", "abs", "abs_p", "acos", "acos_p", "acosh", "acosh_p", "add", "add_p", "and_p",
-    "asin", "asin_p", "asinh", "asinh_p", "atan", "atan2", "atan2_p", "atan_p", "atanh", "atanh_p",
-    "bitcast_convert_type", "bitcast_convert_type_p", "bitwise_and", "bitwise_not", "bitwise_or",
-    "bitwise_xor", "cbrt", "cbrt_p", "ceil", "ceil_p", "clamp", "clamp_p", "clz", "clz_p",
-    "complex", "complex_p", "conj", "conj_p", "convert_element_type", "convert_element_type_p",
-    "copy_p", "cos", "cos_p", "cosh", "cosh_p", "digamma", "digamma_p", "div", "div_p", "eq",
-    "eq_p", "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "exp", "exp2", "exp2_p",
-    "exp_p", "expm1", "expm1_p", "floor", "floor_p", "ge", "ge_p", "gt", "gt_p", "imag", "imag_p",
-    "integer_pow", "integer_pow_p", "is_finite", "is_finite_p", "le", "le_p", "lgamma", "lgamma_p",
-    "log", "log1p", "log1p_p", "log_p", "logistic", "logistic_p", "lt", "lt_p", "max", "max_p",
-    "min", "min_p", "mul", "mul_p", "ne", "ne_p", "neg", "neg_p", "nextafter", "nextafter_p",
-    "not_p", "or_p", "polygamma", "polygamma_p", "population_count", "population_count_p", "pow",
-    "pow_p", "real", "real_p", "reciprocal", "reduce_precision", "reduce_precision_p", "rem",
-    "rem_p", "round", "round_p", "rsqrt", "rsqrt_p", "select", "select_n", "select_n_p",
-    "shift_left", "shift_left_p", "shift_right_arithmetic", "shift_right_arithmetic_p",
-    "shift_right_logical", "shift_right_logical_p", "sign", "sign_p", "sin", "sin_p", "sinh",
-    "sinh_p", "sqrt", "sqrt_p", "square", "square_p", "sub", "sub_p", "tan", "tan_p", "tanh",
-    "tanh_p", "xor_p", "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
+    "associative_scan", "cond", "fori_loop", "map", "platform_dependent", "scan", "switch",
+    "while_loop", "cond_p", "linear_solve_p", "scan_p", "while_p", "optimization_barrier",
+    "optimization_barrier_p", "cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin",
+    "cummin_p", "cumprod", "cumprod_p", "cumsum", "cumsum_p", "Precision", "batch_matmul", "dot",
+    "dot_general", "dot_general_p", "RoundingMethod", "abs", "abs_p", "acos", "acos_p", "acosh",
+    "acosh_p", "add", "add_p", "and_p", "asin", "asin_p", "asinh", "asinh_p", "atan", "atan2",
+    "atan2_p", "atan_p", "atanh", "atanh_p", "bitcast_convert_type", "bitcast_convert_type_p",
+    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt", "cbrt_p", "ceil", "ceil_p",
+    "clamp", "clamp_p", "clz", "clz_p", "complex", "complex_p", "conj", "conj_p",
+    "convert_element_type", "convert_element_type_p", "copy_p", "cos", "cos_p", "cosh", "cosh_p",
+    "digamma", "digamma_p", "div", "div_p", "eq", "eq_p", "erf", "erf_inv", "erf_inv_p", "erf_p",
+    "erfc", "erfc_p", "exp", "exp2", "exp2_p", "exp_p", "expm1", "expm1_p", "floor", "floor_p",
+    "ge", "ge_p", "gt", "gt_p", "imag", "imag_p", "integer_pow", "integer_pow_p", "is_finite",
+    "is_finite_p", "le", "le_p", "lgamma", "lgamma_p", "log", "log1p", "log1p_p", "log_p",
+    "logistic", "logistic_p", "lt", "lt_p", "max", "max_p", "min", "min_p", "mul", "mul_p", "ne",
+    "ne_p", "neg", "neg_p", "nextafter", "nextafter_p", "not_p", "or_p", "polygamma", "polygamma_p",
+    "population_count", "population_count_p", "pow", "pow_p", "real", "real_p", "reciprocal",
+    "reduce_precision", "reduce_precision_p", "rem", "rem_p", "round", "round_p", "rsqrt",
+    "rsqrt_p", "select", "select_n", "select_n_p", "shift_left", "shift_left_p",
+    "shift_right_arithmetic", "shift_right_arithmetic_p", "shift_right_logical",
+    "shift_right_logical_p", "sign", "sign_p", "sin", "sin_p", "sinh", "sinh_p", "sqrt", "sqrt_p",
+    "square", "square_p", "sub", "sub_p", "tan", "tan_p", "tanh", "tanh_p", "xor_p",
+    "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
     "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
     "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
     "dynamic_update_slice_p", "gather", "gather_p", "index_take", "scatter", "scatter_add",
@@ -173,7 +176,7 @@ def stop_gradient_jvp(primals, tangents):
 stop_gradient_p.def_impl(lambda x: x)
 stop_gradient_p.def_abstract_eval(lambda x: x)
 stop_gradient_p.def_jvp(stop_gradient_jvp)
-stop_gradient_p.def_transpose(lambda ct, x: [Zero(x.aval)])     # batched branches cut tangents off too
+stop_gradient_p.def_transpose(lambda ct, x: [Zero(x.aval)])     # batched branches cut off tangents
 defvectorized(stop_gradient_p)
 lower_moving(stop_gradient_p, lambda x: x)
 

@@ -22,14 +22,14 @@ __all__ = [
     "strides_of", "flat_index", "linear_sum", "unflatten", "row_major", "substitute_index",
     "substitute_atom", "axes_in", "dynamic_nodes", "Buffer", "Node", "Const", "AxisValue",
     "InBounds", "Load", "Op", "Reduce", "Store", "index_maps_of", "guard_of", "nodes_read",
-    "all_nodes", "SAME", "BOOL", "OTHER", "NARROW", "COMPLEX", "MOVES", "OPS", "IDENTITIES",
-    "lowest", "highest", "identity", "op", "const_like", "convert", "wide", "parts_of", "join",
-    "Nest", "Product", "is_fusible", "Call", "Loop", "While", "Branch", "Program", "buffer_of",
-    "programs_in", "with_programs", "buffers_read", "buffers_written", "inputs_of", "NATIVE",
-    "LoweringContext", "lowered_atom", "read", "guarded", "dynamic_index", "body_of",
-    "lower_elementwise", "in_wide", "in_pairs", "lower_moving", "elementwise_step", "lower_view",
-    "view_step", "store_part", "lower_reduction", "combined_step", "reduce_elements", "runs_along",
-    "reduce_in_register", "reduce_in_memory", "LANES", "FEW_LANES", "lanes_for", "lower_call",
+    "all_nodes", "SAME", "BOOL", "OTHER", "NARROW", "COMPLEX", "MOVES", "OF_COMPLEX", "OPS",
+    "IDENTITIES", "lowest", "highest", "identity", "op", "const_like", "convert", "wide",
+    "parts_of", "join", "Nest", "Product", "is_fusible", "Call", "Loop", "While", "Branch",
+    "Program", "buffer_of", "programs_in", "with_programs", "buffers_read", "buffers_written",
+    "inputs_of", "NATIVE", "LoweringContext", "lowered_atom", "read", "guarded", "dynamic_index",
+    "body_of", "lower_elementwise", "in_wide", "in_pairs", "lower_moving", "elementwise_step",
+    "lower_view", "view_step", "store_part", "lower_reduction", "combined_step", "reduce_elements",
+    "runs_along", "reduce_in_register", "reduce_in_memory", "LANES", "FEW_LANES", "lanes_for",
     "library_step", "on_buffers", "on_arrays",
 ]
 
@@ -383,10 +383,12 @@ def all_nodes(body):
 SAME, BOOL, OTHER = "same", "bool", "other"        # the dtype of the result
 
 # Floats of 16 bits, and complex numbers, are only moved, chosen, converted and taken apart:
-# rules compute with the float32 numbers, or the two parts, that they are converted to.
+# rules compute with the float32 numbers, or the two parts, that they are converted to. What stores
+# and reductions do, and so products of matrices, complex numbers take part in as they are.
 NARROW = frozenset((np.dtype(np.float16), np.dtype(dtypes.bfloat16)))
 COMPLEX = frozenset((np.dtype(np.complex64), np.dtype(np.complex128)))
 MOVES = frozenset("select convert bitcast real imag complex".split())
+OF_COMPLEX = MOVES | {"add", "mul", "max", "min"}
 
 OPS = {
     **dict.fromkeys(("neg abs sign not floor ceil trunc round_even round_away sqrt rsqrt cbrt exp "
@@ -415,13 +417,13 @@ IDENTITIES = {
 def lowest(dtype):
     if dtype == bool:
         return False
-    return -np.inf if dtypes.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
+    return -np.inf if dtypes.issubdtype(dtype, np.inexact) else np.iinfo(dtype).min
 
 
 def highest(dtype):
     if dtype == bool:
         return True
-    return np.inf if dtypes.issubdtype(dtype, np.floating) else np.iinfo(dtype).max
+    return np.inf if dtypes.issubdtype(dtype, np.inexact) else np.iinfo(dtype).max
 
 
 def identity(name, dtype):
@@ -530,8 +532,8 @@ class Call:
 class Loop:
     """Runs the program `body` once for each turn of `axis`, which its index maps may use.
 
-    A carry is a triple (start, now, following) of buffers: `now` begins as a copy of `start`; a turn
-    reads `now` and fills `following`; then the two change places. At the end `now` has the result.
+    A carry is a triple (start, now, following) of buffers. `now` begins as a copy of `start`; a
+    turn reads `now` and fills `following`; then the two change places. `now` ends as the result.
     If `now` is `start`, it has its first value already; if `following` is `now`, turns update it in
     place. The other outputs of the body are filled a part in each turn, or a whole in every one.
     """
@@ -670,7 +672,7 @@ class LoweringContext:
         return [lowered_atom(env, atom) for atom in jaxpr.outvars]
 
     def lower_closed(self, closed, values):
-        """As `lower`, for a program inside a program, whose constants come from outside all loops."""
+        """As `lower`, for a program in a program, whose constants come from outside all loops."""
         consts = [self.constant(c) for c in closed.consts]
         return self.lower(closed.jaxpr, [*consts, *values])
 
@@ -809,7 +811,7 @@ def in_pairs(function, *nodes, **params):
 
 
 def lower_moving(primitive, function):
-    """One loop over all elements: function(*nodes, **params) is one of the operands, bit for bit."""
+    """A loop over all elements: function(*nodes, **params) is one of the operands, bit for bit."""
     def lowering(ctx, *values, **params):
         if not ctx.is_native():
             return library_step(ctx, *values, **params)
@@ -859,14 +861,14 @@ def store_part(ctx, out, x, start, combine=None):
 def lower_reduction(primitive, name):
     """Combine all elements along params["axes"] by the operation `name` of IDENTITIES."""
     def lowering(ctx, x, *, axes, **params):
-        if not ctx.is_native() or ctx.avals_in[0].dtype in COMPLEX and name != "add":
+        if not ctx.is_native():
             return library_step(ctx, x, axes=axes, **params)
         x, out = ctx.as_buffer(x), ctx.result()
         if x.dtype in NARROW:           # rounded once, at the end
             total = Buffer(out.shape, np.dtype(np.float32))
             reduce_elements(ctx, name, total, x, axes, wide)
             combined_step(ctx, out, lambda total: convert(total, out.dtype), [total])
-        elif x.dtype in COMPLEX:
+        elif x.dtype in COMPLEX and name == "add":
             totals = [Buffer(out.shape, np.finfo(x.dtype).dtype) for _ in range(2)]
             for k, total in enumerate(totals):
                 reduce_elements(ctx, name, total, x, axes, lambda element: parts_of(element)[k])
@@ -924,8 +926,8 @@ def reduce_in_memory(ctx, name, out, outer, loops, load):
     ctx.nest(loops, body_of([Store(out, row_major(outer), load, combine=name)]))
 
 
-# Accumulators of a long loop, and of one that is not so long: a vector unit adds 16 float32 at a time,
-# and can start the next four such additions before the first is done.
+# Accumulators of a long loop, and of one that is not so long: a vector unit adds 16 float32 at a
+# time, and can start the next four such additions before the first is done.
 LANES, FEW_LANES = 64, 16
 
 
@@ -933,11 +935,6 @@ def lanes_for(axes):
     """Many accumulators for long loops, so that a vector unit can fill them; one for short ones."""
     innermost = next((a.size for a in reversed(axes) if a.size != 1), 1)
     return LANES if innermost >= 4 * LANES else FEW_LANES if innermost >= FEW_LANES else 1
-
-
-def lower_call(primitive):
-    """A step that runs the primitive's NumPy implementation between loops."""
-    primitive.def_lowering(library_step)
 
 
 def library_step(ctx, *values, **params):

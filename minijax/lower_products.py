@@ -37,7 +37,8 @@ def lower_product(ctx, lhs, rhs, dimension_numbers):
     if not ctx.is_native():
         return None
     lhs, rhs, out = ctx.as_buffer(lhs), ctx.as_buffer(rhs), ctx.result()
-    if out.dtype in COMPLEX:
+    if out.dtype in COMPLEX and not is_for_blas(
+            ProductAxes(lhs.shape, rhs.shape, dimension_numbers), out.dtype):
         complex_product(ctx, lhs, rhs, dimension_numbers, out)
     elif out.dtype in NARROW or out.dtype == bool:      # summed in a wider dtype
         total = Buffer(out.shape, np.dtype(np.int32 if out.dtype == bool else np.float32))
@@ -49,7 +50,7 @@ def lower_product(ctx, lhs, rhs, dimension_numbers):
 
 
 def add_product(ctx, lhs, rhs, dimension_numbers, out):
-    """Append the steps of a product of real numbers, in the dtype of `out`."""
+    """Append the steps of a product in the dtype of `out`."""
     lhs, rhs = (converted(ctx, x, out.dtype) if x.dtype in NARROW else x for x in (lhs, rhs))
     axes = ProductAxes(lhs.shape, rhs.shape, dimension_numbers)
     make = product_step if is_for_blas(axes, out.dtype) else product_nest
@@ -75,7 +76,7 @@ def complex_product(ctx, lhs, rhs, dimension_numbers, out):
 
 def is_for_blas(axes, dtype):
     m, n, k = (prod(a.size for a in group) for group in (axes.lhs_free, axes.rhs_free, axes.sums))
-    return dtype.kind == "f" and m * n * k >= MIN_PRODUCT and k >= MIN_SUM and m * n > 1
+    return dtype.kind in "fc" and m * n * k >= MIN_PRODUCT and k >= MIN_SUM and m * n > 1
 
 
 class ProductAxes:

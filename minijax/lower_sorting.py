@@ -1,8 +1,8 @@
 # Exported from notebooks/ref_bodies.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: loop IR. Home: ref_bodies. In JAX: XLA's sort thunk.
 
-Sorting in loop IR, for loops that a call of NumPy would take out of machine code. Runs of 1, 2, 4, …
-elements are merged in pairs: a merge is a loop whose carries are two places to read from.
+Sorting in loop IR, for loops that a call of NumPy would take out of machine code. Runs of 1, 2, 4,
+… elements are merged in pairs: a merge is a loop whose carries are two places to read from.
 """
 
 from functools import partial
@@ -59,7 +59,7 @@ def stays_in_loop(ctx, values):
 # --- Rows -----------------------------------------------------------------------------------------
 
 def sort_rows(ctx, shape, axis, columns, num_keys, outs):
-    """Sort `columns` along an axis, and store of column c the first elements in `out`, for (c, out).
+    """Sort `columns` along an axis, and store the first elements of column c in `out`: (c, out).
 
     A column is a function of an element's place in memory, and its number in the row -> node.
     """
@@ -139,7 +139,7 @@ def rising_number(x):
 # --- Merging --------------------------------------------------------------------------------------
 
 def merge_runs(ctx, runs, num_keys):
-    """Append a loop that merges runs of 1 element, then of 2, of 4, …; return the sorted buffers."""
+    """Append a loop that merges runs of 1 element, then of 2, 4, …; return the sorted buffers."""
     size = runs[0].size
     passes, turn = Axis((size - 1).bit_length()), Axis(size)
     if passes.size == 0:
@@ -158,7 +158,7 @@ def merge_runs(ctx, runs, num_keys):
 
 
 def merge_turn(runs, merged, places, next_places, passes, turn, num_keys):
-    """The body that writes one element: the lesser of those at two places, of equal ones the left."""
+    """The body that writes one element: the lesser of those at two places, of equals the left."""
     size, one = Const(runs[0].size, np.int64), Const(1, np.int64)
     number = AxisValue(axis_index(turn), np.int64)
     width = op("shift_left", one, AxisValue(axis_index(passes), np.int64))

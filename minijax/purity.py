@@ -33,11 +33,11 @@ __all__ = [
 
 # Functions that are jitted inside would be found, not run: a new value makes them be traced anew.
 retrace = object_state("minijax_retrace", None, in_trace_key=True,
-                       doc="Read by nothing: it is part of every key, so a new value misses caches.")
+                       doc="Read by nothing. It is part of every key: a new value misses caches.")
 
 
 def check_pure(f, *args, **kwargs):
-    """Raise AssertionError, with a line for each impurity, unless `f` traces as a pure function does.
+    """Raise AssertionError, with a line for each impurity, unless `f` traces as pure functions do.
 
     `f` is traced twice with these arguments and not run. What it does only at other arguments, or
     with files and clocks that do not show in the program, is not found.
@@ -96,7 +96,7 @@ def first_difference(first, second):
 # --- What a function could change -----------------------------------------------------------------
 
 class Watched:
-    """The places outside a function that its code names: globals, closures, defaults, attributes."""
+    """The places outside a function that its code names: globals, closures, defaults and others."""
 
     def __init__(self, f):
         self.getters = {}
@@ -160,7 +160,7 @@ def names_in(code):
 
 
 def fingerprint(x, depth=4):
-    """Something that changes when x is assigned anew or changed within, as deep as four containers."""
+    """Something that changes when x is assigned anew or changed, also deep inside containers."""
     if isinstance(x, (Array, np.ndarray)) and not isinstance(x, Tracer):
         return "array", x.shape, str(x.dtype), np.asarray(x).tobytes()
     if isinstance(x, (bool, int, float, complex, str, bytes, type(None))):
@@ -178,7 +178,7 @@ def fingerprint(x, depth=4):
 
 @contextlib.contextmanager
 def restored_random_states():
-    """Put the states of `random` and `numpy.random` back; yields a function that tells of a change."""
+    """Put back the states of `random` and `numpy.random`; yields a function that tells changes."""
     python, numpy = random.getstate(), np.random.get_state()
 
     def changed():

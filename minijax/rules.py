@@ -1,8 +1,8 @@
 # Exported from notebooks/08_blocks.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: rule makers. Home: 08_blocks. In JAX: jax/_src/interpreters/{ad,batching}.py, lax/utils.py.
+"""Layer: rule makers. Home: 08_blocks. In JAX: jax/_src/interpreters/{ad,batching}.py.
 
-What the rules of primitives are made of: symbolic zeros, undefined primals, the axis that vmap maps,
-and makers that turn one line of mathematics into a rule. Nothing here names an interpreter.
+What the rules of primitives are made of: symbolic zeros, undefined primals, the axis that vmap
+maps, and makers that turn one line of mathematics into a rule. Nothing here names an interpreter.
 """
 
 from functools import reduce
@@ -23,8 +23,9 @@ __all__ = [
     "def_transpose_per_operand", "unbroadcast", "not_mapped", "AxisData", "move_batch_axis",
     "batch_axis_first", "drop", "defvectorized", "defbroadcasting", "align_operands", "align",
     "elementwise_shape", "check_dtypes", "def_elementwise_aval", "def_shape_aval",
-    "def_elementwise_impl", "arity", "def_checked_impl", "check_operands", "defreducer",
-    "def_batch_along", "defbatch_front", "shift_axes", "deflinear_jointly",
+    "def_elementwise_impl", "arity", "def_checked_impl", "check_operands", "EIGHT_BITS",
+    "in_eight_bits", "defreducer", "def_batch_along", "defbatch_front", "shift_axes",
+    "deflinear_jointly",
 ]
 
 
@@ -47,7 +48,7 @@ def broadcast_to(x, shape):
 
 
 def full_like_aval(aval, value):
-    """An array of `aval`'s shape and dtype, filled with a Python number; a program records a broadcast."""
+    """A Python number in `aval`'s shape and dtype; a program records a broadcast."""
     scalar = Array(np.array(value, aval.dtype), aval.weak_type)
     return broadcast(scalar, aval.shape, ()) if aval.shape else scalar
 
@@ -130,7 +131,7 @@ def shape_of(x):
 # --- Makers of jvp rules --------------------------------------------------------------------------
 
 def defjvp(primitive, *operand_rules):
-    """One rule an operand: rule(t, *primals, **params) -> its share of the tangent; None for none."""
+    """A rule an operand: rule(t, *primals, **params) -> its share of the tangent; None for none."""
     def jvp(primals, tangents, **params):
         out = primitive.bind(*primals, **params)
         shares = [rule(t, *primals, **params) for rule, t in zip(operand_rules, tangents)
@@ -174,9 +175,9 @@ def def_not_linear(primitive):
 
 # --- Makers of jet rules --------------------------------------------------------------------------
 
-# A jet rule gives the Taylor coefficient of order k ≥ 1 of the result from the operands' `x[0] … x[k]`
-# and the result's own `out[0] … out[k - 1]`; or a function of tracers, which writes the operation
-# with others. Most primitives need none: their jvp rule will do.
+# A jet rule gives the Taylor coefficient of order k ≥ 1 of the result from the operands' `x[0] …
+# x[k]` and the result's own `out[0] … out[k - 1]`; or a function of tracers, which writes the
+# operation with others. Most primitives need none: their jvp rule will do.
 
 def defjet_linear(primitive):
     """Coefficients go through the primitive as tangents do: for primitives linear in what moves."""
@@ -247,7 +248,7 @@ not_mapped = None
 
 
 class AxisData(NamedTuple):
-    """The axis that vmap maps: its size, the name collectives know it by, and the mesh axis it is on."""
+    """The axis that vmap maps: its size, its name for collectives, and the mesh axis it is on."""
     size: int
     name: object = None
     spmd_name: object = None
@@ -273,7 +274,8 @@ def drop(shape, axis):
 
 def defvectorized(primitive):
     """Batching of an elementwise primitive with one operand: the axis comes along."""
-    primitive.def_batch(lambda axis, vals, dims, **params: (primitive.bind(*vals, **params), dims[0]))
+    primitive.def_batch(
+        lambda axis, vals, dims, **params: (primitive.bind(*vals, **params), dims[0]))
 
 
 def defbroadcasting(primitive, full=()):
@@ -302,7 +304,7 @@ def align_operands(axis, vals, dims):
 
 
 def align(axis, x, src, dst, shape):
-    """An operand of an elementwise primitive with its batch axis at `dst` of the unbatched `shape`."""
+    """An operand of an elementwise primitive, its batch axis at `dst` of the unbatched `shape`."""
     rank = typeof(x).ndim
     if src is not_mapped:
         return move_batch_axis(axis, src, dst, x) if rank else x
@@ -319,8 +321,8 @@ def elementwise_shape(primitive, avals):
     shapes = {a.shape for a in avals if a.shape}
     if len(shapes) > 1:
         raise TypeError(f"{primitive} got arrays of incompatible shapes: "
-                        f"{', '.join(str(a.shape) for a in avals)}; lax functions want equal shapes "
-                        "or scalars, minijax.numpy broadcasts")
+                        f"{', '.join(str(a.shape) for a in avals)}; lax functions want equal "
+                        "shapes or scalars, minijax.numpy broadcasts")
     return shapes.pop() if shapes else ()
 
 
@@ -359,7 +361,9 @@ def def_elementwise_impl(primitive, function):
 
     def unary(x, **params):
         if x.dtype not in accepted:
-            check_operands(primitive, [x], params)
+            aval = check_operands(primitive, [x], params)
+            if x.dtype in EIGHT_BITS:
+                return in_eight_bits(function, aval, x, **params)
             accepted.add(x.dtype)
         return function(x, **params)
 
@@ -367,7 +371,9 @@ def def_elementwise_impl(primitive, function):
         dtype, shape = x.dtype, x.shape
         if (dtype not in accepted or y.dtype is not dtype
                 or (y.shape != shape and y.shape and shape)):       # a scalar goes with any shape
-            check_operands(primitive, [x, y], {})
+            aval = check_operands(primitive, [x, y], {})
+            if dtype in EIGHT_BITS:
+                return in_eight_bits(function, aval, x, y)
             accepted.add(dtype)
         return function(x, y)
 
@@ -388,7 +394,9 @@ def def_checked_impl(primitive, function):
     def impl(*arrays, **params):
         kinds = (*[(a.dtype, a.shape) for a in arrays], *params.items())
         if kinds not in accepted:
-            check_operands(primitive, arrays, params)
+            aval = check_operands(primitive, arrays, params)
+            if any(a.dtype in EIGHT_BITS for a in arrays):
+                return in_eight_bits(function, aval, *arrays, **params)
             if len(accepted) < 1000:
                 accepted.add(kinds)
         return function(*arrays, **params)
@@ -396,9 +404,22 @@ def def_checked_impl(primitive, function):
 
 
 def check_operands(primitive, arrays, params):
+    """The type of the result, or of each; an error if the operands have none."""
     rule = primitive.rules.get("abstract_eval")
     if rule is not None:        # a chapter may have emptied the column
-        rule(*[ShapedArray(a.shape, a.dtype) for a in arrays], **params)
+        return rule(*[ShapedArray(a.shape, a.dtype) for a in arrays], **params)
+
+
+# NumPy computes with integers of fewer than 8 bits as with int8, and does not cut results back.
+EIGHT_BITS = {np.dtype(small): np.dtype(wide) for small, wide in (
+    (dtypes.int2, "int8"), (dtypes.int4, "int8"), (dtypes.uint2, "uint8"), (dtypes.uint4, "uint8"))}
+
+
+def in_eight_bits(function, aval, *arrays, **params):
+    outs = function(*[a.astype(EIGHT_BITS.get(a.dtype, a.dtype)) for a in arrays], **params)
+    if isinstance(outs, np.ndarray | np.generic):
+        return outs.astype(aval.dtype)
+    return [out.astype(a.dtype) for out, a in zip(outs, aval, strict=True)]
 
 
 # --- Makers for axes and for many operands --------------------------------------------------------

@@ -1,8 +1,9 @@
 # Exported from notebooks/ref_errors.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: foundations. Home: ref_errors. In JAX: jax/_src/traceback_util.py.
 
-An error of a user's program should show the user's program. Functions that users call are boundaries:
-what passes one on its way out loses the frames of this package, and says where the book explains it.
+An error of a user's program should show the user's program. Functions that users call are
+boundaries: what passes one on its way out loses the frames of this package, and says where the book
+explains it.
 """
 
 import builtins
@@ -52,7 +53,7 @@ def filtering_mode():
 
 
 def hide_frames(error):
-    """Take the frames of this package out of an error's traceback, and out of those it came from."""
+    """Take the frames of this package out of an error's traceback, and those it came from."""
     mode = filtering_mode()
     if mode == "off":
         return
@@ -62,7 +63,8 @@ def hide_frames(error):
         elif e.__traceback__ is not None:
             e.__traceback__ = without_frames(e.__traceback__)
     if mode == "remove_frames":
-        error.__notes__ = [*(n for n in getattr(error, "__notes__", ()) if n != NOTE), NOTE]    # last
+        others = [n for n in getattr(error, "__notes__", ()) if n != NOTE]
+        error.__notes__ = [*others, NOTE]
 
 
 def chain_of(error):
@@ -113,7 +115,8 @@ EXPLAINS = {
     "thirty-two-bits": "debugging.check_result_types",
     "shapes-of-values": "primitives.structural.canonicalize_shape numpy.indexing.bounds_of",
     "indices": "primitives.indexing numpy.indexing",
-    "arrays-as-python-values": "array avals.ShapedArray.length core.Tracer.__iter__ core.Tracer.__len__",
+    "arrays-as-python-values": "array avals.ShapedArray.length core.Tracer.__iter__ "
+                               "core.Tracer.__len__",
     "python-control-flow": "array.PythonConversions.__bool__ core.raise_if_not_scalar",
     "donated-arrays": "array.DeletedArray._value",
     "functions-and-arguments": "tracebacks dispatch flatten api.check_callable",
@@ -132,7 +135,7 @@ EXPLAINS = {
         higher_order.custom_vjp higher_order.custom_vmap higher_order.linear_solve
         higher_order.linear_call""",
     "checkpoint-policies": "ad_checkpoint higher_order.checkpoint",
-    "prints-and-callbacks": "debugging primitives.callbacks",
+    "prints-and-callbacks": "debugging debugger primitives.callbacks",
     "failed-checks": "experimental.checkify",
     "options-and-devices": "config api.devices",
     "malformed-programs": "jaxpr",
@@ -141,7 +144,7 @@ SECTION_OF = {place: section for section, places in EXPLAINS.items() for place i
 
 
 def link_section(error):
-    """Add a note that says where the book explains this error, unless it has one, or is the user's."""
+    """Add a note that says where the book explains an error, unless it has one or is the user's."""
     if not linked_section(error) and (section := section_for(error)):
         error.add_note(errors.see(section))
 

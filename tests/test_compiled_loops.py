@@ -145,18 +145,18 @@ def test_gradients_of_scans():
     check_all(minijax.vmap(minijax.grad(f), (0, None)), floats(2, 4, 3), floats(3, 3, seed=1))
 
 
-def test_library_calls_inside_make_a_loop_of_python():
-    def trigamma(x):
-        return lax.polygamma(jnp.float32(1), x)
+def test_callbacks_inside_make_a_loop_of_python():
+    def root(x):
+        return minijax.pure_callback(np.sqrt, x, x)
 
     def f(x):
-        return lax.scan(lambda c, x: (trigamma(c + x), c[::-1]), x[0], x)
+        return lax.scan(lambda c, x: (root(c + x), c[::-1]), x[0], x)
     exe = check_all(f, abs(floats(3, 4)) + 1)
     assert "in turns(3):" in exe.as_text()
 
     def g(x, i):
         def body(c):
-            return c[0] + 1, lax.cond(c[0] % 2 == 0, trigamma, lambda a: a * (2 + c[0]), c[1])
+            return c[0] + 1, lax.cond(c[0] % 2 == 0, root, lambda a: a * (2 + c[0]), c[1])
         return lax.while_loop(lambda c: c[0] < 5, body, (i, x))
     check_all(g, abs(floats(4)) + 1, np.int32(0))
 
@@ -524,3 +524,14 @@ def test_gradient_of_a_carry_that_is_changed_in_place(change):
 
     for got, want in zip(gradient(minijax), gradient(jax), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(300, 300), (257, 1009), (20, 300), (64, 256), (3, 130, 300)])
+def test_rows_and_columns_at_once_in_squares_of_any_sides(shape):
+    x, y = floats(*shape), floats(*shape, seed=1).swapaxes(-1, -2).copy()
+    add = minijax.jit(lambda x, y: 2 * x + jnp.swapaxes(y, -1, -2))
+    want = 2 * x + y.swapaxes(-1, -2)
+    np.testing.assert_array_equal(add(x, y), want)
+    given = jnp.array(x)
+    np.testing.assert_array_equal(minijax.jit(add, donate_argnums=0)(given, y), want)
+    assert given.is_deleted()

@@ -180,9 +180,3 @@ def test_classes_and_bases_are_those_of_jax():
 def test_context_replaces_the_remedy():
     assert "shapes must be static" in str(
         errors.ConcretizationTypeError(Tracer(), "shapes must be static"))
-
-
-def test_missing_rule_says_how_to_add_it():
-    error = errors.MissingRuleError("foo", "jvp")
-    assert isinstance(error, NotImplementedError)
-    assert str(error) == "no jvp rule for primitive 'foo'; add one with foo_p.def_jvp(rule)"

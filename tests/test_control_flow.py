@@ -480,3 +480,20 @@ def test_error(name):
     names = {t.__name__ for t in type(ours.value).__mro__}
     assert type(theirs.value).__name__ in names
     assert minijax.lax.cond(True, lambda: 1, lambda: 2) == 1          # nothing is left behind
+
+
+# --- Platforms ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("lib", [minijax, jax], ids=["minijax", "jax"])
+def test_code_for_the_platform(lib):
+    choose, x = lib.lax.platform_dependent, F(3)
+    assert choose(x, cpu=lambda x: x + 1, tpu=lambda x: x + 2) == 4
+    assert choose(x, tpu=lambda x: x + 2, default=lambda x: x + 3) == 6
+    assert lib.jit(lambda x: choose(x, cpu=lambda x: x * x, default=lambda x: x))(x) == 9
+    assert lib.grad(lambda x: choose(x, cpu=lambda x: x * x, default=lambda x: x))(x) == 6
+    with pytest.raises(NotImplementedError):
+        choose(x, tpu=lambda x: x)
+    with pytest.raises(ValueError, match="cuda"):
+        choose(x, gpu=lambda x: x)
+    with pytest.raises(TypeError):
+        choose(x, cpu=3)

@@ -478,29 +478,5 @@ def test_log_writes_to_the_logger_of_the_library(lib, caplog, capsys):
     assert capsys.readouterr().out == ""
 
 
-# --- breakpoint -----------------------------------------------------------------------------------
-
-def test_breakpoint_stops_in_the_callers_frame(monkeypatch, capsys):
-    import io
-    monkeypatch.setattr("sys.stdin", io.StringIO("p secret + 1\nc\n"))
-
-    def f(x):
-        secret = 41  # noqa: F841
-        minijax.debug.breakpoint(backend="cli", ordered=True)
-        return x * x
-    assert minijax.grad(f)(3.0) == 6.0
-    assert "42" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("wrap", [lambda f: minijax.jit(f), lambda f: minijax.jit(minijax.grad(f)),
-                                  lambda f: minijax.grad(minijax.jit(f)), lambda f: minijax.make_jaxpr(f)])
-def test_breakpoint_in_compiled_code_says_why_not(wrap):
-    def stopping(x):
-        minijax.debug.breakpoint()
-        return x
-    with pytest.raises(RuntimeError, match="debug.breakpoint in stopping.*disable_jit"):
-        wrap(stopping)(3.0)
-
-
 def test_barrier():
     assert minijax.effects_barrier() is None

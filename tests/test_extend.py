@@ -254,14 +254,20 @@ NAMES = {
     "extend.core": """ClosedJaxpr Effect Jaxpr JaxprEqn JaxprTypeError Literal Primitive Var check_jaxpr
         concrete_or_error jaxpr_as_fun jaxprs_in_params mapped_aval new_jaxpr_eqn no_effects primitives
         set_current_trace subjaxprs unmapped_aval valid_jaxtype""",
-    "interpreters.ad": """JVPTrace JVPTracer UndefinedPrimal Zero add_jaxvals add_tangents defbilinear
-        defjvp defjvp2 deflinear deflinear2 get_primitive_transpose instantiate_zeros is_undefined_primal
+    "interpreters.ad": """JVPTrace JVPTracer UndefinedPrimal Zero add_jaxvals add_jaxvals_p add_tangents
+        defbilinear defjvp defjvp2 deflinear deflinear2 get_primitive_transpose instantiate_zeros is_undefined_primal
         primitive_jvps primitive_transposes zeros_like_aval""",
     "interpreters.batching": """bdim_at_front broadcast defbroadcasting defreducer defvectorized
         fancy_primitive_batchers primitive_batchers""",
     "interpreters.mlir": "LoweringRuleContext lower_fun register_lowering",
     "interpreters.xla": "apply_primitive",
-    "extend.core.primitives": "add_p mul_p scatter_add_p jit_p cond_p while_p scan_p select_n_p",
+    "extend.core.primitives": """add_p mul_p scatter_add_p jit_p cond_p while_p scan_p select_n_p
+        add_jaxvals_p remat_p linear_solve_p""",
+    "stages": "ArgInfo Compiled Lowered Traced Wrapped",
+    "test_util": "check_grads check_jvp check_vjp",
+    "lax": "linear_solve_p platform_dependent",
+    "flatten_util": "ravel_pytree",
+    "typing": "ArrayLike DTypeLike",
 }
 
 
@@ -270,6 +276,12 @@ def test_names_are_those_of_jax(module):
     for name in NAMES[module].split():
         for lib in "jax", "minijax":
             assert hasattr(importlib.import_module(f"{lib}.{module}"), name), f"{lib}.{module}.{name}"
+
+
+def test_primitives_have_jaxs_names():
+    for name in ("add_jaxvals_p", "remat_p", "linear_solve_p", "jit_p", "scatter_add_p"):
+        ours, theirs = (importlib.import_module(f"{lib}.extend.core").primitives for lib in ("minijax", "jax"))
+        assert getattr(ours, name).name == getattr(theirs, name).name
 
 
 @pytest.mark.parametrize("lib", [jax, minijax])

@@ -1,5 +1,6 @@
 """Every primitive × every kind of rule: none is missing without a reason, and all are right."""
 import importlib
+import re
 
 import pytest
 from samples import samples as first_order_samples
@@ -8,7 +9,7 @@ from samples_higher_order import higher_order_samples
 
 from minijax.book.blocks import modules_of_primitives, rule_block
 from minijax.checkers import NotDifferentiable, check_rule, checkers
-from minijax.core import RULE_KINDS, MissingRuleError, Primitive, primitives
+from minijax.core import RULE_KINDS, Primitive, primitives
 
 for name in modules_of_primitives():
     importlib.import_module(name)
@@ -92,9 +93,9 @@ def check_sample(primitive, kind, args, params, **options):
     """Check one sample; return whether that told anything: a rule may refuse some, as JAX's do."""
     try:
         check_rule(primitive, kind, args, params, **options)
-    except MissingRuleError:
-        raise
-    except (NotDifferentiable, NotImplementedError):
+    except (NotDifferentiable, NotImplementedError) as error:
+        if re.match(r"no \w+ rule for primitive", str(error)):
+            raise
         return False
     return True
 

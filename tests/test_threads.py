@@ -95,62 +95,78 @@ def test_strided_arguments_are_copied_first():
 
 # --- The pool ----------------------------------------------------------------------------------
 
+_taking = threading.Lock()
+
+
+def share_pieces(function, count, scratch=0, *args):
+    """`share` with a Python function of a piece's number in place of machine code."""
+    def run(*args):
+        *args, taken = args
+        while True:
+            with _taking:
+                number = int(taken[0])
+                taken[0] += 1
+            if number >= count:
+                return
+            function(*args, number)
+    share(run, count, scratch, *args)
+
+
 def test_each_piece_is_done_once_by_several_threads():
     done, names, start = [], set(), threading.Barrier(2)
 
-    def function(begin, end):
+    def function(number):
         if threading.current_thread().name not in names:
             names.add(threading.current_thread().name)
             start.wait(10)                           # both threads are here
-        done.append((begin, end))
-    pieces = [(k, k + 1) for k in range(100)]
+        done.append(number)
     with num_threads(2):
-        share(function, pieces, 0)
-    assert sorted(done) == pieces and len(names) == 2
+        share_pieces(function, 100)
+    assert sorted(done) == [*range(100)] and len(names) == 2
 
 
 def test_each_thread_has_scratch_memory_of_its_own():
     seen, start = {}, threading.Barrier(2)
 
-    def function(x, scratch, begin, end):
+    def function(x, scratch, number):
         if threading.get_ident() not in seen:
             seen[threading.get_ident()] = scratch
             start.wait(10)
         assert x == 7 and scratch is seen[threading.get_ident()] and scratch.nbytes == 100
     with num_threads(2):
-        share(function, [(k, k + 1) for k in range(20)], 100, 7)
+        share_pieces(function, 20, 100, 7)
     one, other = seen.values()
     assert one is not other
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_exceptions_arrive_and_nothing_is_left_running(threads):
-    def function(begin, end):
-        raise BufferError(f"piece {begin}")
+    def function(number):
+        raise BufferError(f"piece {number}")
     with num_threads(threads), pytest.raises(BufferError, match="piece"):
-        share(function, [(0, 1), (1, 2)], 0)
+        share_pieces(function, 2)
     done = []
     with num_threads(threads):
-        share(lambda begin, end: done.append(begin), [(0, 1), (1, 2)], 0)
+        share_pieces(done.append, 2)
     assert sorted(done) == [0, 1]
 
 
 def test_nested_use_runs_in_the_thread_that_asks():
     inner, start = [], threading.Barrier(2)
 
-    def function(begin, end):
+    def function(number):
         start.wait(10)
         names = set()
-        share(lambda b, e: names.add(threading.current_thread().name), [(0, 1), (1, 2)], 0)
+        share_pieces(lambda number: names.add(threading.current_thread().name), 2)
         if threading.current_thread().name.startswith("minijax"):
             inner.append(names == {threading.current_thread().name})
     with num_threads(2):
-        share(function, [(0, 1), (1, 2)], 0)
+        share_pieces(function, 2)
     assert inner == [True]
 
 
 def test_a_helper_that_comes_too_late_does_nothing():
-    task = Task(lambda begin, end: None, [(0, 1)], 0, ())
+    task = Task(lambda taken: None, 1, 0, ())
     task.run()
     task.close()
     task.function = None
@@ -186,30 +202,30 @@ def test_a_forked_process_starts_its_own_threads():
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
-def test_ctrl_c_stops_between_pieces():
+def test_an_exception_leaves_the_rest_undone():
     done = []
 
-    def function(begin, end):
+    def function(number):
         time.sleep(0.01)
-        done.append(begin)
+        done.append(number)
     handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.1)
         with num_threads(2), pytest.raises(KeyboardInterrupt):
-            share(function, [(k, k + 1) for k in range(1000)], 0)
+            share_pieces(function, 1000)
     finally:
         signal.signal(signal.SIGALRM, handler)
     count = len(done)
     time.sleep(0.05)
     assert len(done) == count < 1000                 # no thread works on in the background
     with num_threads(2):
-        share(function, [(0, 1), (1, 2)], 0)
+        share_pieces(function, 2)
     assert len(done) == count + 2
 
 
 def test_the_pool_keeps_its_threads():
     with num_threads(2):
         for _ in range(3):
-            share(lambda begin, end: None, [(0, 1), (1, 2)], 0)
+            share(lambda taken: None, 2, 0)
     names = [t.name for t in threading.enumerate() if t.name.startswith("minijax")]
     assert len(names) == len(set(names)) == len(pool.pool.threads)

@@ -14,8 +14,8 @@ def draw_fusion(executable, title=""):
 
     An equation without a line left no code behind: it became arithmetic on indices.
     """
-    program, names, read = executable.program, *names_in(executable.optimised.jaxpr)
-    labels = [shortened(comment_text(eqn, names, read)) for eqn in program.eqns]
+    program, names = executable.program, names_in(executable.optimised.jaxpr)
+    labels = [shortened(comment_text(eqn, names)) for eqn in program.eqns]
     steps = [(step_name(s), equations_of(s)) for s in program.steps]
     left = max([text_width(label) for label in labels], default=0) + 12
     right = left + GAP

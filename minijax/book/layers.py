@@ -21,7 +21,8 @@ class Layer(NamedTuple):
 
 
 LAYERS = (
-    Layer("foundations", ("config", "errors", "tracebacks", "dtypes", "wrong_numbers", "avals", "array"),
+    Layer("foundations",
+          ("config", "errors", "tracebacks", "dtypes", "wrong_numbers", "avals", "array"),
           "options, error types, dtypes and promotion, the Array",
           "jax/_src/config.py, dtypes.py, array.py"),
     Layer("trees", ("tree_util", "tree_code", "tree"),
@@ -30,8 +31,8 @@ LAYERS = (
     Layer("core", ("core", "leaks"),
           "Primitive, Trace, Tracer: who interprets an operation",
           "jax/_src/core.py"),
-    Layer("programs", ("jaxpr", "loop_ir", "complex_pairs", "lower_loops", "lower_sorting",
-                       "lower_products"),
+    Layer("programs", ("pretty_printer", "jaxpr", "loop_ir", "complex_pairs", "lower_loops",
+                       "lower_sorting", "lower_products"),
           "programs as data: the jaxpr, and loops for the compiler",
           "jax/_src/core.py, MLIR"),
     Layer("primitives", ("rules", "rule_tables", "primitives.*"),
@@ -52,8 +53,9 @@ LAYERS = (
                   "custom_derivatives", "custom_batching", "solves", "ad_checkpoint"),
           "jit, grad, vmap, … with argnums, axes and pytrees",
           "jax/_src/api.py"),
-    Layer("front", ("lax", "numpy.*", "nn", "purity", "checkers", "debug", "experimental.*", "extending",
-                    "interpreters.*", "extend.*", "__init__", "book.*"),
+    Layer("front", ("lax", "numpy.*", "nn", "purity", "checkers", "debugger", "debug", "test_util",
+                    "experimental.*", "extending", "stages", "interpreters.*", "extend.*",
+                    "flatten_util", "typing", "__init__", "book.*"),
           "what a user imports: numpy, lax, nn, debug, …; and the rule checkers",
           "jax/numpy, jax/lax, jax/nn"),
 )
@@ -142,10 +144,12 @@ def draw_row(layer, y, note):
     style = f'fill="{ACCENT}" fill-opacity="0.28" stroke="{ACCENT}" stroke-width="1.5"' if note \
         else 'fill="currentColor" fill-opacity="0.05" stroke="currentColor" stroke-opacity="0.25"'
     strong = ' font-weight="bold"' if note else ' fill-opacity="0.75"'
-    parts = [f'<rect x="1" y="{y}" width="{WIDTH - 2}" height="{ROW + LINE * len(note)}" rx="5" {style}/>',
+    parts = [f'<rect x="1" y="{y}" width="{WIDTH - 2}" height="{ROW + LINE * len(note)}" rx="5" '
+             f'{style}/>',
              f'<text x="{NAME_X}" y="{y + 19}"{strong}>{escape(layer.name)}</text>',
              svg_text(TEXT_X, y + 19, layer.summary, 12.5, 0.9 if note else 0.6)]
-    parts += [svg_text(TEXT_X, y + 19 + LINE * (k + 1), line, 11.5, 0.75) for k, line in enumerate(note)]
+    parts += [svg_text(TEXT_X, y + 19 + LINE * k, line, 11.5, 0.75)
+              for k, line in enumerate(note, 1)]
     return "".join(parts)
 
 

@@ -7,7 +7,8 @@ from minijax.core import RULE_KINDS, primitives as known
 
 __all__ = ["rule_matrix", "hole", "filled", "impossible", "state_of"]
 
-KINDS = tuple(kind for kind in RULE_KINDS if kind not in ("partial_eval", "jet"))    # few have those
+# Few primitives have rules of the other two kinds.
+KINDS = tuple(kind for kind in RULE_KINDS if kind not in ("partial_eval", "jet"))
 filled, hole, impossible = "filled", "hole", "impossible"
 
 CELL, ROW, SIDE = 14, 13, 10           # a column's and a row's pitch, the side of a square

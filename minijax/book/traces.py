@@ -4,8 +4,8 @@
         grad(loss)(params)
     counting.flops
 
-Both leave the work to their parent, so they see what jvp, vmap and transposition ask of it. The second
-looks inside jitted functions.
+Both leave the work to their parent, so they see what jvp, vmap and transposition ask of it. The
+second looks inside jitted functions.
 """
 
 from math import prod
@@ -20,7 +20,7 @@ __all__ = ["ParentTrace", "LogTrace", "FlopTrace", "count_flops", "flops_of", "s
 
 
 class ParentTrace(Trace):
-    """A trace that asks its parent (the current trace, if none is given) and so passes values on."""
+    """A trace that asks its parent (if none is given, the current trace) and passes values on."""
 
     def __init__(self, parent=None):
         super().__init__()
@@ -68,9 +68,9 @@ def short(x):
 # --- Counting -------------------------------------------------------------------------------------
 
 # They move numbers, or make them, without arithmetic.
-FREE = frozenset("""broadcast_in_dim reshape transpose squeeze expand_dims slice pad concatenate split rev
-    iota copy gather scatter dynamic_slice dynamic_update_slice convert_element_type select_n
-    bitcast_convert_type stop_gradient real imag complex""".split())
+FREE = frozenset("""broadcast_in_dim reshape transpose squeeze expand_dims slice pad concatenate
+    split rev iota copy gather scatter dynamic_slice dynamic_update_slice convert_element_type
+    select_n bitcast_convert_type stop_gradient real imag complex""".split())
 
 
 def flops_of(primitive, operands, results):

@@ -5,14 +5,15 @@ Products of matrices as calls of BLAS out of machine code. The code knows the fu
 which `machine` resolves when it links, so it can be kept on disk.
 """
 
+import numpy as np
 from llvmlite import ir
 
 from minijax.compiler.llvm_ops import INT64, typed_constant
-from minijax.compiler.render_llvm import STEP_WRITERS, as_int64
+from minijax.compiler.render_llvm import STEP_WRITERS, as_int64, loops, place_of
 from minijax.loop_ir import Product, buffers_written
 from minijax.lower_products import matrices, others_in
 
-__all__ = ["product", "multiply", "multiply_vector", "leading", "FortranCall"]
+__all__ = ["product", "multiply", "multiply_vector", "leading", "LETTERS", "FortranCall"]
 
 
 # --- Products -------------------------------------------------------------------------------------
@@ -24,9 +25,9 @@ def product(writer, step):
     """Write a call of BLAS for each turn of a product's first loop."""
     batch, *inside = step.axes
     writer.is_short = True
-    with writer.inside_loop(buffers_written(step)), writer.loops([batch]):
+    with writer.inside_loop(buffers_written(step)), loops(writer, [batch]):
         writer.axes.update(dict.fromkeys([*inside, *step.body[-2].axes], 0))
-        writer.values.update((node, writer.value(node)) for node in others_in(step))
+        writer.body(others_in(step))
         left, right, out = matrices(step)
         call = FortranCall(writer, out.buffer.dtype)
         beta = 0 if step.body[-1].combine in (None, "replace") else 1
@@ -66,6 +67,10 @@ def leading(matrix):
     return along if columns > 1 else rows
 
 
+# What BLAS puts in front of a name, for numbers of a dtype.
+LETTERS = {np.dtype(t): letter for letter, t in dict(s="f4", d="f8", c="c8", z="c16").items()}
+
+
 class FortranCall:
     """Writes a call of a function that gets the address of everything, also of numbers."""
 
@@ -73,8 +78,8 @@ class FortranCall:
         self.writer, self.builder, self.dtype = writer, writer.builder, dtype
 
     def __call__(self, name, *operands):
-        module, kind = self.builder.module, "s" if self.dtype.itemsize == 4 else "d"
-        name = f"minijax_{kind}{name}"
+        module = self.builder.module
+        name = f"minijax_{LETTERS[self.dtype]}{name}"
         found = module.globals.get(name) or ir.Function(
             module, ir.FunctionType(ir.VoidType(), [x.type for x in operands]), name)
         self.builder.call(found, operands)
@@ -82,7 +87,7 @@ class FortranCall:
     def constant(self, value):
         """The address of a constant: a letter, a number of the matrices' dtype, or an integer.
 
-        An integer has 64 bits. A library of 32-bit integers reads the lower half, which comes first.
+        An integer has 64 bits. A library of 32-bit integers reads the lower half, which is first.
         """
         if isinstance(value, str):
             found = ir.Constant(ir.IntType(8), ord(value))
@@ -97,7 +102,7 @@ class FortranCall:
 
     def address(self, matrix):
         """Where a matrix begins."""
-        place = as_int64(self.writer.index(matrix.place))
+        place = as_int64(place_of(self.writer, matrix.place))
         return self.builder.gep(self.writer.memory[matrix.buffer], [place], inbounds=True)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from minijax.loop_ir import (
     AxisValue, BOOL, Branch, COMPLEX, Call, Const, IDENTITIES, InBounds, Index, Load, Loop, MOVES,
-    NARROW, Nest, OPS, Op, Quotient, Reduce, SAME, Store, While, buffer_of, index_maps_of,
-    nodes_read,
+    NARROW, Nest, OF_COMPLEX, OPS, Op, Quotient, Reduce, SAME, Store, While, buffer_of,
+    index_maps_of, nodes_read,
 )
 
 __all__ = [
@@ -216,7 +216,8 @@ def check_op(node, where):
     check(len(node.args) == arity, f"{where}: {node.name} takes {arity} operands")
     operands = node.args[1:] if node.name == "select" else node.args
     dtype = next((a.dtype for a in operands if a.dtype in NARROW | COMPLEX), None)
-    check(dtype is None or node.name in MOVES, f"{where}: {node.name} of {dtype}")
+    allowed = OF_COMPLEX if dtype in COMPLEX else MOVES
+    check(dtype is None or node.name in allowed, f"{where}: {node.name} of {dtype}")
     if result in (SAME, BOOL):
         check(len({a.dtype for a in operands}) == 1, f"{where}: {node.name} of "
               f"{', '.join(a.dtype.name for a in operands)}")

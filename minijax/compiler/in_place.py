@@ -192,7 +192,7 @@ def growing_sum(step, body):
 
 
 def is_made_of_rows(total, reader, body):
-    """Whether a sum is filled with zeros, then only added to, and read by one step; or a product."""
+    """Whether a sum is filled with zeros, then only added to, read by one step; or a product."""
     users = [s for s in body.steps if total in buffers_read(s) or total in buffers_written(s)]
     if total in body.outputs or users[-1] is not reader:
         return False

@@ -23,7 +23,7 @@ def program_text(program, jaxpr):
 
 class _Writer:
     def __init__(self, program, jaxpr):
-        self.program, (self.names, _) = program, names_in(jaxpr)
+        self.program, self.names = program, names_in(jaxpr)
         self.buffers, self.axes, self.nodes = {}, {}, {}
 
     def lines(self):
@@ -33,7 +33,8 @@ class _Writer:
 
     def buffer(self, b):
         if b not in self.buffers:
-            self.buffers[b] = self.names(b.var) if b.var else f"t{len(self.buffers)}"
+            name = self.names(b.var) if b.var else "_"
+            self.buffers[b] = f"t{len(self.buffers)}" if name == "_" else name
         return self.buffers[b]
 
     def typed(self, b):

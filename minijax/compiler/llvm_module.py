@@ -6,12 +6,14 @@ the addresses of the elements out of its arguments, NumPy arrays, and calls the 
 the loops. So Python pays for a call what it pays for `abs`.
 """
 
+from contextlib import contextmanager, nullcontext
+
 from llvmlite import ir
 
 from minijax.compiler import render_loops  # adds loops and branches to what StepWriter writes
 from minijax.compiler import blas  # adds products
 from minijax.compiler.llvm_ops import (
-    BIT, INT64, NOT_CONTIGUOUS, data_of, entry_alloca, int64, load, memory_type,
+    BIT, INT64, NOT_CONTIGUOUS, WIDE, data_of, entry_alloca, int64, load, memory_type, minimum,
 )
 from minijax.compiler.plan import WORTH_RELEASING, outermost
 from minijax.compiler.render_llvm import StepWriter
@@ -85,12 +87,12 @@ class EntryWriter:
         builder, entry = self.builder, self.entry
         addresses = self.addresses()
         self.check_order()
-        bounds = self.bounds() if entry.pieces else []
         release = entry.pieces or entry.work > WORTH_RELEASING
         if release:
             state = builder.call(self.python(SAVE_THREAD, POINTER), [])
-        for function, params in parts:
-            builder.call(function, [addresses[b] for b in params] + bounds)
+        with self.pieces() if entry.pieces else nullcontext([]) as bounds:
+            for function, params in parts:
+                builder.call(function, [addresses[b] for b in params] + bounds)
         if release:
             builder.call(self.python(RESTORE_THREAD, ir.VoidType(), POINTER), [state])
         none = self.variable("_Py_NoneStruct", ir.IntType(8))
@@ -133,10 +135,23 @@ class EntryWriter:
         return [(offsets, data_of(self.builder, self.argument(number), ir.IntType(8))[0])
                 for number, offsets in enumerate(given, len(self.entry.arrays))]
 
-    def bounds(self):
-        """The range of the outermost loop, the last two arguments."""
-        convert = self.python("PyLong_AsSsize_t", INT64, POINTER)
-        return [self.builder.call(convert, [self.argument(self.count + k)]) for k in range(2)]
+    @contextmanager
+    def pieces(self):
+        """A loop that takes piece after piece until threads together have taken all.
+
+        Yields where a piece begins and where it ends. How many are taken says the last argument.
+        """
+        builder, (size, length) = self.builder, self.entry.pieces
+        taken, _ = data_of(builder, self.argument(self.count), INT64)
+        next_one, body, end = map(builder.append_basic_block, ("next", "piece", "end"))
+        builder.branch(next_one)
+        builder.position_at_end(next_one)
+        begin = builder.mul(builder.atomic_rmw("add", taken, int64(1), "monotonic"), int64(length))
+        builder.cbranch(builder.icmp_signed("<", begin, int64(size)), body, end)
+        builder.position_at_end(body)
+        yield [begin, minimum(builder, WIDE, builder.add(begin, int64(length)), int64(size))]
+        builder.branch(next_one)
+        builder.position_at_end(end)
 
     def check_order(self):
         """Return with an exception if an array is not in row-major order."""

@@ -20,15 +20,16 @@ __all__ = [
     "INT64", "BIT", "FLOAT", "DOUBLE", "BOOLEAN", "WIDE", "SINGLE", "llvm_type", "memory_type",
     "int64", "typed_constant", "constant", "is_float", "is_signed", "bits", "load", "store",
     "places_of_parts", "parts_of", "join", "load_where", "entry_alloca", "counted_loop", "WIDTH",
-    "fill_lanes", "vector_at", "fold_lanes", "load_vector", "lanes_of", "fold_one_by_one",
-    "DATA_OFFSET", "FLAGS_OFFSET", "CONTIGUOUS_AND_ALIGNED", "NOT_CONTIGUOUS", "data_of", "field",
-    "convert", "convert_float", "HALF", "INT16", "INT32", "widen", "narrow", "rounded_to_odd",
-    "float_to_integer", "to_bool", "bitcast", "clamp_index", "emitters", "define", "emit_op",
-    "define_arithmetic", "is_widened", "define_comparison", "compare", "negative", "invert",
-    "select", "real", "imag", "complex_of", "maximum", "minimum", "choose", "is_nan", "is_finite",
-    "absolute", "sign", "safe_divisor", "divide", "remainder", "in_width", "shift_left",
-    "shift_right_logical", "shift_right_arithmetic", "popcount", "clz", "call", "declare",
-    "call_libm", "define_llvm", "define_libm", "define_vector",
+    "fill_lanes", "vector_at", "fold_lanes", "fold_halves", "load_vector", "lanes_of",
+    "fold_one_by_one", "DATA_OFFSET", "FLAGS_OFFSET", "CONTIGUOUS_AND_ALIGNED", "NOT_CONTIGUOUS",
+    "data_of", "field", "convert", "convert_float", "HALF", "INT16", "INT32", "widen", "narrow",
+    "rounded_to_odd", "float_to_integer", "to_bool", "bitcast", "clamp_index", "emitters", "define",
+    "emit_op", "define_arithmetic", "arithmetic_of_pairs", "is_widened", "define_comparison",
+    "compare", "negative", "invert", "select", "real", "imag", "complex_of", "maximum", "minimum",
+    "choose", "choose_pair", "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide",
+    "remainder", "in_width", "shift_left", "shift_right_logical", "shift_right_arithmetic",
+    "popcount", "clz", "call", "declare", "call_libm", "define_llvm", "define_libm",
+    "define_vector",
 ]
 
 
@@ -175,7 +176,7 @@ WIDTH = 16
 
 def fill_lanes(builder, dtype, count, memory, start):
     """Give accumulators their first value, an LLVM constant."""
-    if dtype.kind == "b" or count == 1:
+    if dtype.kind == "b" or dtype in COMPLEX or count == 1:
         for k in range(count):
             store(builder, dtype, memory, int64(k), start)
         return
@@ -192,18 +193,24 @@ def vector_at(builder, memory, first, vector_type):
 
 def fold_lanes(builder, dtype, count, memory, combine):
     """Combine accumulators in pairs, count/2 apart, count/4 apart, …: a tree."""
-    if dtype.kind == "b" or count == 1:      # in memory, bits are bytes and no vector of bits
+    # in memory, bits are bytes and no vector of bits, and there are no vectors of structures
+    if dtype.kind == "b" or dtype in COMPLEX or count == 1:
         return fold_one_by_one(builder, dtype, count, memory, combine)
     width = min(WIDTH, count)
     parts = [load_vector(builder, dtype, memory, k, width) for k in range(0, count, width)]
     while len(parts) > 1:
         half = len(parts) // 2
         parts = [combine(builder, dtype, x, y) for x, y in zip(parts[:half], parts[half:])]
-    vector, = parts
+    return fold_halves(builder, dtype, *parts, combine)
+
+
+def fold_halves(builder, dtype, vector, combine):
+    """Combine the halves of a vector, the halves of the result, …: one number."""
+    width = vector.type.count
     while width > 1:
         width //= 2
-        vector = combine(builder, dtype, lanes_of(builder, vector, 0, width),
-                         lanes_of(builder, vector, width, width))
+        vector = combine(builder, dtype, *(lanes_of(builder, vector, first, width)
+                                           for first in (0, width)))
     return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
 
@@ -380,9 +387,8 @@ def emit_op(builder, name, dtype, result_dtype, args):
 def define_arithmetic(name, on_floats, on_integers):
     """An operation that is one instruction: the builder's methods of these names."""
     def emit(builder, dtype, x, y):
-        if dtype in COMPLEX:                        # what is added to memory
-            pairs = zip(parts_of(builder, x), parts_of(builder, y))
-            return join(builder, [getattr(builder, on_floats)(*pair) for pair in pairs])
+        if dtype in COMPLEX:                        # what is combined in memory
+            return arithmetic_of_pairs(builder, on_floats, x, y)
         if is_float(dtype):
             # A product and a sum may be one instruction that rounds once, as in XLA; not of numbers
             # that are sixteen bits wide in truth, whose roundings LLVM would leave out as well.
@@ -390,6 +396,17 @@ def define_arithmetic(name, on_floats, on_integers):
             return getattr(builder, on_floats)(x, y, flags=flags)
         return getattr(builder, on_integers)(x, y)
     define(name)(emit)
+
+
+def arithmetic_of_pairs(builder, on_floats, x, y):
+    """A sum, a difference or a product of complex numbers."""
+    (a, b), (c, d) = parts_of(builder, x), parts_of(builder, y)
+    if on_floats == "fmul":
+        parts = (builder.fsub(builder.fmul(a, c), builder.fmul(b, d)),
+                 builder.fadd(builder.fmul(a, d), builder.fmul(b, c)))
+    else:
+        parts = [getattr(builder, on_floats)(*pair) for pair in ((a, c), (b, d))]
+    return join(builder, parts)
 
 
 def is_widened(value):
@@ -465,9 +482,21 @@ def minimum(builder, dtype, x, y):
 
 
 def choose(builder, dtype, sign, x, y):
+    if dtype in COMPLEX:
+        return choose_pair(builder, dtype, sign, x, y)
     # a NaN y wins since it never loses: that is what CPUs do, in one instruction; not so a NaN x
     winner = builder.select(compare(builder, dtype, sign, x, y), x, y)
     return builder.select(is_nan(builder, dtype, x), x, winner) if is_float(dtype) else winner
+
+
+def choose_pair(builder, dtype, sign, x, y):
+    """One of two complex numbers: real parts are compared first; one with NaN wins."""
+    (a, b), (c, d) = parts_of(builder, x), parts_of(builder, y)
+    wins = builder.and_(builder.fcmp_ordered("==", a, c), builder.fcmp_ordered(sign, b, d))
+    wins = builder.or_(builder.fcmp_ordered(sign, a, c), wins)
+    wins = builder.and_(wins, builder.fcmp_ordered("ord", c, d))
+    wins = builder.or_(wins, builder.fcmp_unordered("uno", a, b))
+    return join(builder, [builder.select(wins, p, q) for p, q in ((a, c), (b, d))])
 
 
 @define("is_nan")

@@ -82,9 +82,9 @@ def assembly(text, effort):
 
 # --- Where BLAS is --------------------------------------------------------------------------------
 
-# Products of matrices are calls of the library that NumPy has loaded already, so one pool of threads
-# serves both. Where it can't be found by name, SciPy has addresses of its own.
-BLAS_FUNCTIONS = "sgemm", "dgemm", "sgemv", "dgemv"
+# Products of matrices are calls of the library that NumPy has loaded already, so one pool of
+# threads serves both. Where it can't be found by name, SciPy has addresses of its own.
+BLAS_FUNCTIONS = [letter + name for letter in "sdcz" for name in ("gemm", "gemv")]
 
 # How they are spelled in NumPy's wheels, and in libraries of distributions: 64-bit and 32-bit ones.
 SPELLINGS = "scipy_{}_64_", "{}_64_", "{}_"
@@ -118,16 +118,15 @@ def scipy_address(name):
 
 # --- Linking --------------------------------------------------------------------------------------
 
-C_FUNCTIONS = ("PyErr_SetString", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef",
-               "PyLong_AsSsize_t")
+C_FUNCTIONS = "PyErr_SetString", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef"
 
 
 @cache
 def linker():
     """The linker, which knows the functions and variables of Python that entries use.
 
-    It is LLVM's JITLink: a program's code and constants lie in one piece of memory. The older linker
-    asks for each apart, and where these come to lie too far from one another, it aborts the process.
+    It is LLVM's JITLink: a program's code and constants lie in one piece of memory. The older
+    linker asks for each apart, and aborts the process where they come to lie too far apart.
     """
     api = ctypes.pythonapi
     for name in C_FUNCTIONS:

@@ -24,7 +24,8 @@ __all__ = [
     "loop_cuts", "merge_loops", "joined_group", "absorb", "reads_all_in_step", "is_written_by",
     "merge_sole_consumers", "MAX_WAITING", "too_many_wait", "last_reads", "use_counts", "final",
     "rebuild_groups", "merged_nest", "coalesce", "coalesce_nest", "merge_axes", "is_one_loop",
-    "coalesce_reduce", "LONG_COLUMN", "SIDES", "walk_in_squares", "in_squares", "crosses",
+    "coalesce_reduce", "LONG_COLUMN", "SIDE", "walk_in_squares", "in_squares", "spans",
+    "square_nest", "crosses",
 ]
 
 
@@ -383,28 +384,42 @@ def coalesce_reduce(node):
 
 # --- Rows and columns at once ---------------------------------------------------------------------
 
-# A loop over columns this long leaves nothing in the cache for the next one; sides that squares may
-# have: some cache lines.
-LONG_COLUMN, SIDES = 256, range(128, 15, -4)
+# A loop over columns this long leaves nothing in the cache for the next one; the side of a square:
+# some cache lines.
+LONG_COLUMN, SIDE = 256, 64
 
 
 def walk_in_squares(program):
     """Let nests that go along rows and columns at once finish one square before the next."""
-    steps = [in_squares(s) if is_fusible(s) else s for s in program.steps]
+    steps = [s for step in program.steps
+             for s in (in_squares(step) if is_fusible(step) else [step])]
     return Program(program.inputs, steps, program.outputs, program.eqns)
 
 
 def in_squares(nest):
-    """The nest with its last two loops cut, if some load's rows are the columns of the loops."""
+    """The nest with its last two loops cut, if some load's rows are the columns of the loops.
+
+    What no square is left for, at the ends of rows and columns, has nests of its own.
+    """
     *outer, down, along = nest.axes if len(nest.axes) > 1 else (None, None)
     if down is None or has_reduce(nest) or not any(crosses(n, down, along) for n in nest.body):
-        return nest
-    sides = [next((n for n in SIDES if a.size % n == 0), None) for a in (down, along)]
-    if None in sides:
-        return nest
-    squares = [Axis(a.size // n) for a, n in zip((down, along), sides)]
-    inside = [Axis(n) for n in sides]
-    values = {a: row_major(parts) for a, *parts in zip((down, along), squares, inside)}
+        return [nest]
+    return [square_nest(nest, outer, {down: above, along: before})
+            for above in spans(down.size) for before in spans(along.size)]
+
+
+def spans(size):
+    """(begin, count, length) of an axis' sides of whole squares, and of a last, shorter side."""
+    count, rest = divmod(size, SIDE)
+    return [(0, count, SIDE)] * (count > 0) + [(size - rest, 1, rest)] * (rest > 0)
+
+
+def square_nest(nest, outer, spans):
+    """A part of the nest: in each of its last two loops, pieces of a span."""
+    squares = [Axis(count) for _, count, _ in spans.values()]
+    inside = [Axis(length) for _, _, length in spans.values()]
+    values = {a: row_major(parts) + begin
+              for (a, (begin, _, _)), *parts in zip(spans.items(), squares, inside)}
     return Nest([*outer, *squares, *inside], replace_axes(nest.body, values))
 
 

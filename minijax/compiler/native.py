@@ -27,7 +27,7 @@ def native_functions(plan, source):
     """{name: function} of a plan's entries; `source` is that of its main."""
     if not plan.entries:
         return {}
-    # LLVM takes a tenth of a second to load, and programs that never jit don't need it.
+    # LLVM takes long to load, and programs that never jit don't need it.
     from minijax.compiler import machine
     parts = part_texts(plan)
     key = disk_cache.key_of(program_text(plan, parts), machine.identity())

@@ -107,7 +107,7 @@ MAX_WEIGHT = 4000
 
 
 class Part:
-    """Steps that become one function of addresses; `pieces`: ranges of the outermost loop, or None.
+    """Steps that become one function of addresses; `pieces`: what pieces_of says, or None.
 
     `buffers` are those that the steps use, `in_memory` those among them that need an address;
     `turns`: for each loop that calls the function, the buffer with the number of its turn.
@@ -155,9 +155,9 @@ def buffers_in_memory(steps):
 
 
 def sequences_of(program, turns, found):
-    """Adds to `found` the program, and those in its steps with calls, as lists of what runs them:
+    """Add to `found` what runs a program, and the programs in its steps with calls: lists.
 
-    Calls, Entries, and steps with calls inside. `turns`: axis -> buffer for loops around.
+    A list has Calls, Entries, and steps with calls inside. `turns`: axis -> buffer of loops around.
     """
     out = found[program] = []
     parts = []
@@ -219,9 +219,10 @@ BLAS_SHARES = 2 ** 18
 
 
 def pieces_of(step):
-    """Ranges of the outermost loop that may run at the same time; None if that does not pay.
+    """(turns of the outermost loop, turns of a piece); None if the loop had better stay whole.
 
-    They depend on the step alone, not on the number of threads, and so do results.
+    Pieces may run at the same time. They depend on the step alone, not on the number of threads;
+    so do results.
     """
     if work(step) < WORTH_SHARING or not turns_are_apart(step):
         return None
@@ -229,7 +230,7 @@ def pieces_of(step):
     length = -(-size // min(MAX_PIECES, size, int(work(step) / PIECE)))
     if isinstance(step, Nest) and len(step.axes) == 1:
         length += -length % 16    # whole vectors
-    return [(begin, min(begin + length, size)) for begin in range(0, size, length)]
+    return size, length
 
 
 def outermost(step):
@@ -333,9 +334,9 @@ class Plan:
         self.share_workspace(large)
 
     def share_workspace(self, buffers):
-        """The first gap that is free while a buffer is in use; whole parts count, since a part's
+        """Put each buffer into the first gap that is free while it is in use.
 
-        addresses are promised not to overlap.
+        It is in use as long as a part runs that uses it: a part's addresses must not overlap.
         """
         placed = []               # (first user, last user, begin, end)
         for b in buffers:
@@ -413,7 +414,9 @@ class NativeMainWriter(MainWriter):
         args = [*map(self.name, entry.arrays), *["workspace"] * entry.needs_workspace]
         call = f"{entry.name}({', '.join(args)})"
         if entry.pieces:
-            call = f"share({', '.join([entry.name, str(entry.pieces), str(entry.scratch), *args])})"
+            size, length = entry.pieces
+            count = -(-size // length)
+            call = f"share({', '.join([entry.name, str(count), str(entry.scratch), *args])})"
         self.write(call)
 
 
@@ -507,7 +510,7 @@ def program_text(plan, part_texts):
     """The structure of all native code of a program: entries, their parts, and their buffers."""
     numbers, lines = {}, list(part_texts)
     for entry in plan.entries:
-        lines.append(f"{entry.name} {entry.pieces is not None} {entry.needs_workspace} "
+        lines.append(f"{entry.name} {entry.pieces} {entry.needs_workspace} "
                      f"{entry.work > WORTH_RELEASING} {len(entry.parts)}")
         for group in (entry.arrays, *(part.buffers for part in entry.parts)):
             lines.append(" ".join(

@@ -18,13 +18,14 @@ __all__ = ["share", "thread_count", "cpu_count", "Task", "Pool", "pool"]
 
 # --- Sharing work ---------------------------------------------------------------------------------
 
-def share(function, pieces, scratch, *args):
-    """Call function(*args, begin, end) for all (begin, end) of pieces, in no particular order.
+def share(function, count, scratch, *args):
+    """Let some threads call function(*args, taken), which does pieces until all are taken.
 
-    If `scratch` is not 0, each thread adds an array of that many bytes to the arguments.
+    There are `count` of them; `taken` is an array with the number of the next one. If `scratch` is
+    not 0, each thread adds an array of that many bytes to the arguments, before `taken`.
     """
-    helpers = min(thread_count(), len(pieces)) - 1
-    task = Task(function, pieces, scratch, args)
+    helpers = min(thread_count(), count) - 1
+    task = Task(function, count, scratch, args)
     if helpers < 1 or getattr(_local, "is_helper", False):
         task.run()
         return
@@ -49,17 +50,21 @@ def cpu_count():
 
 
 class Task:
-    """Pieces that several threads take from one iterator."""
+    """Pieces that several threads take.
 
-    def __init__(self, function, pieces, scratch, args):
-        self.function, self.pieces, self.scratch, self.args = function, iter(pieces), scratch, args
+    Machine code takes them. A thread that came back to Python for each piece would have to wait for
+    the other to let Python go, which it would do for no longer than a piece takes.
+    """
+
+    def __init__(self, function, count, scratch, args):
+        self.function, self.count, self.scratch, self.args = function, count, scratch, args
+        self.taken = np.zeros(1, np.int64)
         self.error, self.is_closed, self.running = None, False, 0
         self.changed = threading.Condition()
 
     def run(self):
         own = [np.empty(self.scratch, np.uint8)] if self.scratch else []
-        for begin, end in self.pieces:       # one step of an iterator is one step for all threads
-            self.function(*self.args, *own, begin, end)
+        self.function(*self.args, *own, self.taken)
 
     def help(self):
         """What another thread does, unless it comes too late."""
@@ -78,8 +83,7 @@ class Task:
 
     def close(self):
         """Take what is left, if anything, and wait for those who help."""
-        for _ in self.pieces:
-            pass
+        self.taken[0] = self.count
         with self.changed:
             self.is_closed = True
             while self.running:

@@ -2,8 +2,8 @@
 """Layer: compiler. Home: ref_compiler. In JAX: XLA's while and conditional thunks.
 
 Writes loops and branches of the loop IR as LLVM instructions. A whole loop, with all that is
-inside, is part of one function. Small carries lie on the stack, from where LLVM moves them into registers;
-the memory of large ones changes places after each turn.
+inside, is part of one function. Small carries lie on the stack, from where LLVM moves them into
+registers; the memory of large ones changes places after each turn.
 """
 
 from contextlib import contextmanager
@@ -14,12 +14,12 @@ from minijax.compiler.llvm_ops import (
     BIT, INT64, WIDE, convert, counted_loop, entry_alloca, int64, memory_type,
 )
 from minijax.compiler.plan import MAX_TURNS, SMALL, used_buffers
-from minijax.compiler.render_llvm import STEP_WRITERS
+from minijax.compiler.render_llvm import STEP_WRITERS, as_int64, element, span
 from minijax.loop_ir import Branch, Loop, While, buffers_read, buffers_written, programs_in
 
 __all__ = [
     "loop", "UNKNOWN_TURNS", "while_loop", "branch", "changed_inside", "carries", "carry_of",
-    "SmallCarry", "InPlaceCarry", "LargeCarry",
+    "Carry", "SmallCarry", "InPlaceCarry", "LargeCarry",
 ]
 
 
@@ -27,8 +27,8 @@ __all__ = [
 
 def loop(writer, step):
     with changed_inside(writer, step), carries(writer, step) as turn_of_carries:
-        first, count = writer.span(step.axis)
-        with counted_loop(writer.builder, count) as (turn, _):
+        first, count = span(writer, step.axis)
+        with counted_loop(writer.builder, as_int64(count)) as (turn, _):
             number = writer.builder.add(first, turn) if first else turn
             writer.axes[step.axis] = 0 if step.axis.size == 1 else number
             writer.around *= step.axis.size
@@ -49,7 +49,7 @@ def while_loop(writer, step):
         writer.around *= UNKNOWN_TURNS
         with turn_of_carries():
             writer.write(step.condition.steps)
-            holds = writer.element(step.condition.outputs[0], 0)
+            holds = element(writer, step.condition.outputs[0], 0)
             builder.cbranch(holds, body, end)
             builder.position_at_end(body)
             writer.write(step.body.steps)
@@ -61,7 +61,7 @@ def while_loop(writer, step):
 def branch(writer, step):
     """A chain of tests; too small a number means the first program, too large a one the last."""
     builder = writer.builder
-    number = convert(builder, writer.element(step.index, 0), step.index.dtype, WIDE)
+    number = convert(builder, element(writer, step.index, 0), step.index.dtype, WIDE)
     end = builder.append_basic_block("end")
     with changed_inside(writer, step):
         *others, last = step.branches
@@ -110,32 +110,53 @@ def carries(writer, step):
 
 
 def carry_of(writer, start, now, following):
-    if now.size <= SMALL:
-        return SmallCarry(writer, start, now, following)
-    return (InPlaceCarry if following is now else LargeCarry)(writer, start, now, following)
+    kind = SmallCarry if now.size <= SMALL else InPlaceCarry if following is now else LargeCarry
+    return kind(writer, start, now, following)
 
 
-class SmallCarry:
+class Carry:
+    """What is done for a carry before a turn, after it, and after the loop: nothing as yet."""
+
+    def __init__(self, writer, now):
+        self.writer, self.now = writer, now
+
+    def begin_turn(self):
+        pass
+
+    def end_turn(self):
+        pass
+
+    def finish(self):
+        pass
+
+    def copy(self, target, source):
+        builder, pointer = self.writer.builder, ir.IntType(8).as_pointer()
+        size = int64(self.now.size * self.now.dtype.itemsize)
+        operands = [builder.bitcast(target, pointer), builder.bitcast(source, pointer), size]
+        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, INT64, BIT])
+        function = builder.module.declare_intrinsic("llvm.memmove", (pointer, pointer, INT64), kind)
+        builder.call(function, [*operands, ir.Constant(BIT, 0)])
+
+
+class SmallCarry(Carry):
     """A carry in memory that LLVM can see all uses of, and so moves into registers."""
 
     def __init__(self, writer, start, now, following):
-        self.writer, self.now, self.following = writer, now, following
-        self.result = writer.memory[now]
+        super().__init__(writer, now)
+        self.following, self.result = following, writer.memory[now]
         self.own = entry_alloca(writer.builder, memory_type(now.dtype), now.size)
         self.copy(self.own, writer.memory[start])
         writer.memory[now] = self.own
 
     def copy(self, target, source):
-        """Element by element, without a loop."""
-        builder = self.writer.builder
+        """Element by element if these are few."""
         if self.now.size > MAX_TURNS:
-            return InPlaceCarry.copy(self, target, source)
+            super().copy(target, source)
+            return
+        builder = self.writer.builder
         for k in range(self.now.size):
             value = builder.load(builder.gep(source, [int64(k)], inbounds=True))
             builder.store(value, builder.gep(target, [int64(k)], inbounds=True))
-
-    def begin_turn(self):
-        pass
 
     def end_turn(self):
         if self.following is not self.now:
@@ -145,31 +166,13 @@ class SmallCarry:
         self.copy(self.result, self.own)
 
 
-class InPlaceCarry:
+class InPlaceCarry(Carry):
     """A carry that turns update where it is."""
 
     def __init__(self, writer, start, now, following):
-        self.writer, self.now = writer, now
+        super().__init__(writer, now)
         if start is not now:
             self.copy(writer.memory[now], writer.memory[start])
-
-    def copy(self, target, source):
-        builder = self.writer.builder
-        pointer = ir.IntType(8).as_pointer()
-        size = int64(self.now.size * self.now.dtype.itemsize)
-        operands = [builder.bitcast(target, pointer), builder.bitcast(source, pointer), size]
-        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, INT64, BIT])
-        function = builder.module.declare_intrinsic("llvm.memmove", (pointer, pointer, INT64), kind)
-        builder.call(function, [*operands, ir.Constant(BIT, 0)])
-
-    def begin_turn(self):
-        pass
-
-    def end_turn(self):
-        pass
-
-    def finish(self):
-        pass
 
 
 class LargeCarry(InPlaceCarry):

@@ -17,19 +17,21 @@ where a capital letter is memory and a small one is a number.
 """
 
 import keyword
+import sys
 
 import numpy as np
 
 from minijax.compiler import runtime
 from minijax.compiler.dead_steps import has_calls
 from minijax.compiler.runtime import DTYPE_NAMES
-from minijax.jaxpr import Names, eqn_lines, jaxprs_in_params, open_jaxpr, variables_read
+from minijax.jaxpr import Printer, jaxprs_in_params, open_jaxpr, results_not_read
 from minijax.loop_ir import (
     Axis, AxisValue, Branch, Buffer, COMPLEX, Call, Const, Dynamic, InBounds, Load, Loop, NARROW,
     Nest, Op, Product, Reduce, Remainder, Store, While, all_nodes, axes_in, buffer_of, buffers_read,
     buffers_written, identity, index_maps_of, nodes_read, parts_of, programs_in,
 )
 from minijax.lower_products import matrices, others_in
+from minijax.pretty_printer import Group, layout
 
 __all__ = [
     "index_text", "term_text", "INFIX", "COMPARISONS", "FUNCTION_NAMES", "op_text", "combined_text",
@@ -93,6 +95,8 @@ def op_text(node, args):
     if name in INFIX:
         return wrapped(f"{args[0]} {INFIX[name]} {args[1]}", dtype)
     return f"{FUNCTION_NAMES.get(name, name)}({', '.join(args)})"
+
+
 def combined_text(name, dtype, old, new):
     """What a store leaves that combines a value with the element that is there."""
     if dtype in NARROW:
@@ -139,9 +143,9 @@ RESERVED = frozenset([*keyword.kwlist, *(n for n in vars(runtime) if n.islower()
 
 
 class Namer:
-    """Names of one function. `readable` ones come from the jaxpr; others depend on structure only,
+    """Names of one function; from the jaxpr, if its names are given.
 
-    so that two functions that do the same have the same text.
+    Without them names depend on structure only, so functions that do the same have the same text.
     """
 
     def __init__(self, jaxpr_names=None):
@@ -151,7 +155,8 @@ class Namer:
     def of_var(self, var, fallback):
         if self.jaxpr_names is None or var is None:
             return fallback
-        return self.jaxpr_names(var)
+        name = self.jaxpr_names(var)
+        return fallback if name == "_" else name
 
     def give(self, thing, wish):
         """The name of a thing; if it has none yet, the one wished for or one like it."""
@@ -173,10 +178,10 @@ class Namer:
 class KernelLines:
     """The lines of one function, the names in it, and the loops that are open."""
 
-    def __init__(self, steps, eqns, jaxpr_names=None, read=frozenset()):
+    def __init__(self, steps, eqns, jaxpr_names=None):
         self.steps, self.eqns = steps, eqns
         self.namer = Namer(jaxpr_names)
-        self.jaxpr_names, self.read = jaxpr_names, read
+        self.jaxpr_names = jaxpr_names
         self.lines, self.depth = [], 1
         self.locals = local_buffers(steps)
         self.buffers = [b for b in dict.fromkeys(b for s in steps for b in memory_of(s))
@@ -191,7 +196,7 @@ class KernelLines:
         if self.jaxpr_names is None or eqn is None or eqn == self.last_eqn:
             return
         self.last_eqn = eqn
-        self.write("# " + comment_text(self.eqns[eqn], self.jaxpr_names, self.read))
+        self.write("# " + comment_text(self.eqns[eqn], self.jaxpr_names))
 
     def memory(self, buffer):
         return self.namer.give(buffer, self.namer.of_var(buffer.var, "M").upper())
@@ -282,7 +287,7 @@ class NestWriter(NodeWriter):
         self.close_loops(nest.axes)
 
     def product(self, step):
-        """One line: sizes, whether to add to what is there, and of each matrix memory and places."""
+        """One line: sizes, whether to add to what is there, and each matrix' memory and places."""
         self.open_loop(step.axes[0])
         self.body(others_in(step))
         self.comment(step.body[-1].eqn)
@@ -484,8 +489,8 @@ def count_uses(body):
     return uses
 
 
-def comment_text(eqn, names, read):
-    text = " ".join(line.strip() for line in eqn_lines(eqn, names, read))
+def comment_text(eqn, names):
+    text = layout(Group(names.equation(eqn)), width=sys.maxsize)
     return text if len(text) <= 96 else text[:93] + "…"
 
 
@@ -541,22 +546,16 @@ class Rendered:
 
 def render(program, jaxpr):
     """The source of a module with one function a group of nests and an entry `main`."""
-    return ModuleWriter(program, *names_in(jaxpr)).module()
+    return ModuleWriter(program, names_in(jaxpr)).module()
 
 
 def names_in(jaxpr):
-    """The names that a printed jaxpr gives its variables, and the set of those that are read."""
-    read = {v for inner in all_programs(jaxpr) for v in variables_read(inner)}
-    names, arguments = Names(), {*jaxpr.constvars, *jaxpr.invars}
-    for v in [*jaxpr.constvars, *jaxpr.invars]:
-        names(v)
-    for eqn in jaxpr.eqns:
-        for v in eqn.outvars:
-            if v in read or v in arguments:
-                names(v)
-        if eqn.primitive.higher_order:
-            eqn_lines(eqn, names, read)       # meets the variables inside as the printer does
-    return names, read
+    """A printer that knows the names of a program's variables, `_` of those that nobody reads."""
+    printer = Printer()
+    for inner in all_programs(jaxpr):
+        printer.drop(results_not_read(inner))
+    printer.program(jaxpr)
+    return printer
 
 
 def all_programs(jaxpr):
@@ -662,9 +661,9 @@ class MainWriter:
 class ModuleWriter(MainWriter):
     """Writes a module: kernels with the loops of steps, and `main`."""
 
-    def __init__(self, program, names, read):
+    def __init__(self, program, names):
         super().__init__(program)
-        self.names, self.read = names, read
+        self.names = names
         self.namer = Namer(names)
         self.texts, self.keys = [], {}
         self.eqns = program.eqns
@@ -677,7 +676,7 @@ class ModuleWriter(MainWriter):
 
     def comment(self, eqn):
         if eqn is not None:
-            self.write("# " + comment_text(self.eqns[eqn], self.names, self.read))
+            self.write("# " + comment_text(self.eqns[eqn], self.names))
 
     def name(self, buffer):
         return self.namer.give(buffer, self.namer.of_var(buffer.var, "t"))
@@ -696,7 +695,7 @@ class ModuleWriter(MainWriter):
 
     def kernel(self, steps):
         name = f"kernel_{len(self.texts)}"
-        writer = KernelWriter(steps, self.eqns, self.names, self.read)
+        writer = KernelWriter(steps, self.eqns, self.names)
         turns = {axis: self.turns[axis] for axis in free_axes(steps)}
         self.texts.append(writer.function(name, turns))
         self.keys[name] = KernelWriter(steps, self.eqns).function("kernel", turns)

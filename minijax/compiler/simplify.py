@@ -56,9 +56,9 @@ class Facts:
 
 
 def rewrite(closed, rule):
-    """The program with rule(eqn, facts) for each equation: an atom in place of its result, another
+    """The program with rule(eqn, facts) for each equation.
 
-    equation, or None to leave it.
+    That is an atom in place of its result, another equation, or None to leave it.
     """
     env, facts, eqns = {}, Facts(), []
     for eqn in closed.jaxpr.eqns:

@@ -2,9 +2,9 @@
 """Layer: compiler. Home: ref_compiler. In JAX: no counterpart (compilers call it interchange).
 
 A loop that runs until every example of a batch is done, as vmap of `while_loop` makes it, goes
-through whole arrays in each turn. If examples have nothing to do with one another, some of them can run to
-their end before others begin: then carries fit into registers, and a tile of examples that are done
-does not wait for the slowest of all.
+through whole arrays in each turn. If examples have nothing to do with one another, some of them can
+run to their end before others begin: then carries fit into registers, and a tile of examples that
+are done does not wait for the slowest of all.
 """
 
 from minijax.compiler.bodies import Builder

@@ -10,7 +10,9 @@ from typing import NamedTuple
 from llvmlite import ir
 
 from minijax.compiler.llvm_math import VectorConstant, intrinsic, like, number_of
-from minijax.compiler.llvm_ops import BIT, INT64, constant, emit_op, int64, is_signed, memory_type
+from minijax.compiler.llvm_ops import (
+    BIT, INT64, constant, emitters, fold_halves, int64, is_signed, memory_type,
+)
 from minijax.compiler.plan import is_short_reduction
 from minijax.loop_ir import COMPLEX, Load, Op, Quotient, Reduce, Store, dynamic_nodes, index_maps_of
 
@@ -18,7 +20,7 @@ __all__ = [
     "VECTOR_LANES", "FEW_VECTORS", "MAX_GATHERS", "ONE_BY_ONE", "Lanes", "vector_axis",
     "is_in_vectors", "Turns", "stride_of", "splat", "matched", "turns_of_lanes", "is_vector",
     "numbers_in", "vector_of", "first_lanes", "vector_load", "vector_store", "vector_address",
-    "half_of", "fold_vector",
+    "fold_vector",
 ]
 
 
@@ -191,26 +193,14 @@ def vector_address(builder, memory, index, kind):
     return builder.bitcast(builder.gep(memory, [index]), kind.as_pointer())
 
 
-def half_of(builder, vector, number):
-    """The first half of a vector, or the second."""
-    width = vector.type.count // 2
-    places = [ir.Constant(ir.IntType(32), number * width + k) for k in range(width)]
-    return builder.shuffle_vector(
-        vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), width), places))
-
-
 def fold_vector(builder, name, dtype, vector):
     """Combine lanes in pairs, half of the lanes apart, then a quarter, …: a tree.
 
     For integers and bits, of which every order gives the same, LLVM has operations.
     """
-    if dtype.kind in "biu":
-        kind = ("s" if is_signed(dtype) else "u") + name if name in ("max", "min") else name
-        one = vector.type.element
-        function = intrinsic(builder, f"llvm.vector.reduce.{kind}", (vector.type,), one,
-                             (vector.type,))
-        return builder.call(function, [vector])
-    while vector.type.count > 1:
-        halves = [half_of(builder, vector, k) for k in range(2)]
-        vector = emit_op(builder, name, dtype, dtype, halves)
-    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+    if dtype.kind not in "biu":
+        return fold_halves(builder, dtype, vector, emitters[name])
+    kind = ("s" if is_signed(dtype) else "u") + name if name in ("max", "min") else name
+    function = intrinsic(builder, f"llvm.vector.reduce.{kind}", (vector.type,),
+                         vector.type.element, (vector.type,))
+    return builder.call(function, [vector])

@@ -362,8 +362,9 @@ def checkify(f, errors=user_checks):
     """A function like f that returns (error, what f returns).
 
     `errors` says what counts: a set such as `user_checks`, `nan_checks`, `div_checks`,
-    `index_checks`, `float_checks`, `all_checks`, or a union of some. `error.get()` is the message of
-    the first, or None; `error.throw()` raises it. After an error f goes on, so its results are to be distrusted.
+    `index_checks`, `float_checks`, `all_checks`, or a union of some. `error.get()` is the message
+    of the first, or None; `error.throw()` raises it. After an error f goes on, so its results are
+    to be distrusted.
     """
     @wraps(f)
     def checked(*args, **kwargs):

@@ -62,9 +62,9 @@ def check_leaf(x, what):
 
 def check_moves(x, i):
     if not dtypes.issubdtype(typeof(x).dtype, np.inexact):
-        raise TypeError(f"jet follows floating-point and complex values along curves, and the primal "
-                        f"value at position {i} is {typeof(x).str_short()}; write a float such as 2.0, "
-                        "or close over the integer")
+        raise TypeError("jet follows floating-point and complex values along curves, and the "
+                        f"primal value at position {i} is {typeof(x).str_short()}; write a float "
+                        "such as 2.0, or close over the integer")
 
 
 def term_like(x, t):
@@ -79,7 +79,7 @@ def term_like(x, t):
 
 
 def array_of(t, x, scaled):
-    """A term of result x; integers, whose terms are 0, have integer ones if these are not scaled."""
+    """A term of result x; integers, whose terms are 0, have integer ones if not scaled."""
     if moves(x):
         return instantiate_zeros(t)
     dtype = dtypes.canonicalize_dtype(float) if scaled else typeof(x).dtype

@@ -1,8 +1,8 @@
 # Exported from notebooks/16_checkpoint.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: programs that are run again. Home: 16_checkpoint. In JAX: jax/_src/ad_checkpoint.py.
 
-`checkpoint_p` applies a program, too. Split in two for a derivative, its known part keeps only what a
-policy lets it save; the later part computes the rest once more from there.
+`checkpoint_p` applies a program, too. Split in two for a derivative, its known part keeps only what
+a policy lets it save; the later part computes the rest once more from there.
 """
 
 from typing import NamedTuple
@@ -70,7 +70,7 @@ Saveable, Recompute = Answer("Saveable"), Answer("Recompute")
 
 
 class Offloadable(NamedTuple):
-    """A policy's answer for a result to be kept in another memory: here is one, and it stays there."""
+    """A policy's answer for a result to be kept in another memory: here is one, so it stays."""
     src: str
     dst: str
 
@@ -122,7 +122,8 @@ class RematTrace(PartialEvalTrace):
         if any(unknown):
             if primitive is not while_p:
                 return JaxprTrace.process_primitive(self, primitive, args, params)
-            return self.write_again(primitive, args, params, self.known_part(primitive, args, params))
+            known = self.known_part(primitive, args, params)
+            return self.write_again(primitive, args, params, known)
         with set_current_trace(self.parent):
             known = primitive.bind(*map(self.known_value, args), **params)
         if self.saves(primitive, args, params):
@@ -151,6 +152,7 @@ class RematTrace(PartialEvalTrace):
             return [None if trace.is_mine(out) else out for out in outs]
         finally:
             trace.end()
+
     def record_split(self, primitive, operands, params, known, out_unknown, out_again):
         """Write the later part of a split down; all results in the order of the whole."""
         outs = iter(JaxprTrace.process_primitive(self, primitive, operands, params))
@@ -244,7 +246,7 @@ def with_program(params, jaxpr, new_cse):
 
 
 def split_loop(trace, primitive, args, unknown, params):
-    """A scan: residuals of its turns are stacked; the later scan has the known carries once more."""
+    """A scan: residuals of its turns are stacked; the later scan has the known carries again."""
     sizes = params["num_consts"], params["num_carry"]
     how = params["length"], params["reverse"], params["unroll"]
     parts, out_again = split_turn(params["jaxpr"].jaxpr, sizes, unknown, trace.policy)
@@ -295,7 +297,7 @@ def split_choice(trace, primitive, args, unknown, params):
 
 @memo_by_jaxpr
 def split_each_branch(first, others, unknown, policy):
-    """SplitBranches whose later programs take all operands, and which results these compute again."""
+    """SplitBranches whose later programs take all operands; which results these compute again."""
     branches = (first, *others)
     splits = [split_by_policy(b, unknown, policy) for b in branches]
     out_unknown = any_of([s.out_unknown for s in splits])
@@ -344,7 +346,8 @@ def _checkpoint_transpose(cts, *operands, **params):
     known = [not l for l in linear]
     params = with_program(params, program, lambda cse: (
         [True] * len(consts) + tracked(known, cse) + [True] * sum(given)))
-    outs = iter(checkpoint_p.bind(*consts, *tracked(known, operands), *tracked(given, cts), **params))
+    operands = [*consts, *tracked(known, operands), *tracked(given, cts)]
+    outs = iter(checkpoint_p.bind(*operands, **params))
     in_cts = iter([next(outs) if flag else None for flag in produced])
     return [next(in_cts) if l else None for l in linear]
 
@@ -360,7 +363,8 @@ def _checkpoint_batch(axis, vals, dims, **params):
 def _checkpoint_partial_eval(trace, *args, **params):
     unknown = tuple([trace.is_mine(a) for a in args])
     policy = params["policy"] or nothing_saveable
-    split = split_by_policy(params["jaxpr"], unknown, policy, None, none_of(params["jaxpr"].outvars))
+    jaxpr = params["jaxpr"]
+    split = split_by_policy(jaxpr, unknown, policy, None, none_of(jaxpr.outvars))
     with set_current_trace(trace.parent):
         outs = eval_jaxpr(split.known, [], *split.consts, *untracked(unknown, args))
     known, residuals = split_list(outs, [split.out_unknown.count(False)])

@@ -120,7 +120,7 @@ def split_branches(first, others, unknown):
 
 
 def join_splits(known, consts, later, sources, out_unknown):
-    """The SplitBranches of branches that are split. Residuals differ, so these share slots for them.
+    """The SplitBranches of branches that are split. Residuals differ, and share slots.
 
     A branch fills the slots of the types that it has residuals of, and puts zeros into the others.
     """

@@ -99,7 +99,8 @@ def _custom_vmap_jet(primals, series, *, call, rule):
 def _cond_jet(primals, series, *, branches):
     order, moves = len(series[0]), moving(series[1:])
     programs, consts, produced = jet_branches(*programs_of(branches), order, moves)
-    outs = bind_cond(primals[0], programs, [*consts, *flatten_pairs(primals[1:], series[1:], moves)])
+    operands = flatten_pairs(primals[1:], series[1:], moves)
+    outs = bind_cond(primals[0], programs, [*consts, *operands])
     return unflatten_pairs(outs, produced, order)
 
 

@@ -51,7 +51,7 @@ def _jit_impl(*args, jaxpr, name, inline, donated_invars):
 
 
 def find_wrong_number(jaxpr, args, outs):
-    """If a compiled program returned a NaN that is not wanted: run it again, operation by operation.
+    """If a compiled program returned an unwanted NaN: run it again, operation by operation.
 
     The operation that makes it raises FloatingPointError; if none does, so does this.
     """
@@ -101,7 +101,8 @@ def _jit_partial_eval(trace, *args, jaxpr, name, inline, donated_invars):
     residuals = [next(computed) if s is None else [*consts, *known_args][s] for s in sources]
     params = dict(jaxpr=ClosedJaxpr(later_jaxpr), name=name, inline=inline, donated_invars=())
     # JaxprTrace's own method: the later part is recorded, not split again.
-    later = JaxprTrace.process_primitive(trace, jit_p, [*residuals, *tracked(unknown, args)], params)
+    operands = [*residuals, *tracked(unknown, args)]
+    later = JaxprTrace.process_primitive(trace, jit_p, operands, params)
     known, later = iter(known), iter(later)
     return [next(later if u else known) for u in out_unknown]
 

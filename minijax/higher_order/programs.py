@@ -32,7 +32,7 @@ memos = []
 
 
 class Memo:
-    """Results that are kept in the jaxprs they were made from: a table here would keep both alive."""
+    """Results kept in the jaxprs that they were made from: a table here would keep both alive."""
 
     def __init__(self):
         self.jaxprs = WeakSet()
@@ -183,7 +183,7 @@ def partial_eval_jaxpr(jaxpr, unknown, wanted=()):
 
 
 def residual_sources(known, n_residuals):
-    """The known program without the residuals among its last results that are arguments, and sources."""
+    """The known program without its residuals, the last results, that are arguments; sources."""
     first = len(known.outvars) - n_residuals
     position = {v: i for i, v in enumerate(known.invars)}
     sources = [position.get(v) if isinstance(v, Var) else None for v in known.outvars[first:]]
@@ -258,7 +258,7 @@ def n_bytes(var):
 
 @memo_by_jaxpr
 def program_used(jaxpr, used):
-    """The program with used results only, without arguments that it does not read; which it reads."""
+    """The program of used results, without arguments that it does not read; which it reads."""
     smaller = dce_jaxpr(jaxpr, used)
     read = inputs_read(smaller)
     return smaller.replace(invars=tracked(read, jaxpr.invars)), read
@@ -267,7 +267,8 @@ def program_used(jaxpr, used):
 # --- Transposition --------------------------------------------------------------------------------
 
 # transpose_jaxpr : ((r, a) -> b, linear in a) -> which are linear, which cotangents come, and
-#                   which must go on even if they are zero -> ((r, CT b) -> CT a), constants, which cotangents come out
+#                   which must go on even if they are zero
+#                   -> ((r, CT b) -> CT a), constants, which cotangents come out
 
 @memo_by_jaxpr
 def transpose_jaxpr(jaxpr, linear, given, wanted=None):

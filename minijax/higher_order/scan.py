@@ -135,7 +135,7 @@ def split_body(jaxpr, sizes, unknown):
 
 
 def parts_of_body(known, consts, later, n_residuals, unknown, out_unknown):
-    """SplitBody of a body that is split like any program, its residuals sorted by where they are."""
+    """SplitBody of a body that is split like any program, its residuals sorted by place."""
     n_consts, n_carries, n_rows = [flags.count(False) for flags in unknown]
     once, more, known, varies = hoist(known, len(consts) + n_consts, n_residuals)
     known, places = without_copies(known, varies.count(True), n_carries, n_rows)

@@ -49,7 +49,7 @@ class BatchTrace(Trace):
         self.parent, self.axis = parent, axis
 
     def to_batch(self, x):
-        # A rule may run functions of this vmap in a trace of their own: the axis is the same object.
+        # a rule may run functions of this vmap in a trace of their own: the axis is the same object
         if isinstance(x, BatchTracer) and x._trace.axis is self.axis:
             return x.val, x.batch_dim
         check_alive(x)

@@ -81,7 +81,7 @@ def split_jaxpr(jaxpr, unknown, wanted=()):
     """Split a program (without constvars) into what its known inputs decide and the rest.
 
     Returns (known program, its consts, later program, which results are unknown, number of
-    residuals). The known program returns the known results and then the residuals; the later program
+    residuals). The known program returns the known results and then the residuals; the later one
     takes the residuals and then the unknown inputs. Results flagged in `wanted` count as unknown.
     """
     known = JaxprTrace(jaxpr.name)

@@ -1,5 +1,5 @@
 # Exported from notebooks/05_jaxpr.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: staging. Home: 05_jaxpr. In JAX: jax/_src/interpreters/partial_eval.py (DynamicJaxprTrace).
+"""Layer: staging. Home: 05_jaxpr. In JAX: DynamicJaxprTrace, jax/_src/interpreters/partial_eval.py.
 
 The free interpreter: it computes nothing and writes down every primitive that it is asked to run.
 """
@@ -98,8 +98,8 @@ class JaxprTrace(Trace):
         outvars = [self.to_result(x) for x in outs]
         constvars = [var for var, _, _ in self.constants.values()]
         consts = [value for _, value, _ in self.constants.values()]
-        jaxpr = Jaxpr(constvars, self.invars, outvars, self.eqns, frozenset(self.effects), self.name)
-        return jaxpr, consts
+        effects = frozenset(self.effects)
+        return Jaxpr(constvars, self.invars, outvars, self.eqns, effects, self.name), consts
 
 
 def constant_value(x):

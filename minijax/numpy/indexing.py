@@ -1,5 +1,5 @@
 # Exported from notebooks/ref_numpy_indexing.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: numpy. Home: ref_numpy_indexing. In JAX: jax/_src/numpy/indexing.py, jax/_src/ops/scatter.py.
+"""Layer: numpy. Home: ref_numpy_indexing. In JAX: jax/_src/{numpy/indexing,ops/scatter}.py.
 
 `x[index]` and `x.at[index]` with NumPy's indices. Numbers and slices known while tracing become
 slice and reverse; a traced number becomes dynamic_slice; everything else becomes one gather. An

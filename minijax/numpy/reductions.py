@@ -504,7 +504,8 @@ def cumulative(fun_name, what, accumulate, identity, x, axis, dtype, include_ini
                          "scalar value or scalar array was given.")
     if axis is None and x.ndim > 1:
         raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an "
-                         "explicit value. The axis argument is only optional for one-dimensional arrays.")
+                         "explicit value. The axis argument is only optional for one-dimensional "
+                         "arrays.")
     axis = canonicalize_axis(axis or 0, x.ndim)
     dtype = requested_dtype(dtype, fun_name) or summation_dtype(x.dtype)
     sums = accumulate(convert(x, dtype), axis)

@@ -179,7 +179,8 @@ lower_python_call(debug_callback_p)
 debug_print_p = Primitive("debug_print", multiple_results=True, higher_order=True)
 debug_print_p.effects_of = lambda params: frozenset(
     [ordered_debug_effect if params["ordered"] else debug_effect])
-debug_print_p.usual_params = {"partitioned": False, "static_args": (), "mapped": (), "logged": False,
+debug_print_p.usual_params = {"partitioned": False, "static_args": (), "mapped": (),
+                              "logged": False,
                               "np_printoptions": tuple(np.get_printoptions().items())}
 debug_print_p.def_impossible("transpose", "it has no results, so nothing comes back through it")
 debug_print_p.def_impossible("partial_eval", NO_PARTS)
@@ -242,7 +243,7 @@ def _pure_callback_impl(*args, callback, result_avals, sharding, vmap_method):
 
 
 def returned_arrays(callback, args, result_avals):
-    """What a callback returns, as Arrays of the types that were promised; else a JaxRuntimeError."""
+    """What a callback returns, as Arrays of the promised types; else a JaxRuntimeError."""
     outs = callback(*args)
     if len(outs) != len(result_avals):
         raise JaxRuntimeError(f"the callback {callback.__name__} returned {len(outs)} arrays, but "

@@ -17,8 +17,8 @@ from minijax.array import Array, as_array
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive, Tracer
 from minijax.loop_ir import (
-    Axis, AxisValue, Load, NARROW, Op, Store, axis_index, body_of, const_like, elementwise_step,
-    library_step, lower_call, lower_elementwise, lower_moving, op, row_major, wide,
+    Axis, AxisValue, Const, Load, NARROW, Op, Store, axis_index, body_of, const_like,
+    elementwise_step, library_step, lower_elementwise, lower_moving, op, row_major, wide,
 )
 from minijax.primitives.special import scipy_special
 from minijax.rules import (
@@ -40,8 +40,8 @@ __all__ = [
     "to_bool", "eq_p", "eq", "ne_p", "ne", "lt_p", "lt", "le_p", "le", "gt_p", "gt", "ge_p", "ge",
     "is_finite_p", "is_finite", "select_n_p", "select_n", "select", "select_case", "select_n_aval",
     "select_n_jvp", "select_n_transpose", "chosen", "select_scalar", "clamp_p", "clamp",
-    "clamp_aval", "where_or_zero", "unsigned", "not_p", "bitwise_not", "and_p", "bitwise_and",
-    "or_p", "bitwise_or", "xor_p", "bitwise_xor", "shift_left_p", "shift_left",
+    "clamp_aval", "where_or_zero", "clamp_pair", "unsigned", "not_p", "bitwise_not", "and_p",
+    "bitwise_and", "or_p", "bitwise_or", "xor_p", "bitwise_xor", "shift_left_p", "shift_left",
     "shift_right_arithmetic_p", "shift_right_arithmetic", "arithmetic_shift",
     "shift_right_logical_p", "shift_right_logical", "logical_shift", "population_count_p",
     "population_count", "count_ones", "clz_p", "clz", "count_leading_zeros", "exp_p", "exp",
@@ -53,15 +53,16 @@ __all__ = [
     "tanh_p", "tanh", "asinh_p", "asinh", "acosh_p", "acosh", "atanh_p", "atanh", "erf_p", "erf",
     "erfc_p", "erfc", "erf_inv_p", "erf_inv", "inverse_of_erf", "lgamma_p", "lgamma",
     "log_abs_gamma", "digamma_p", "digamma", "digamma_or_nan", "digamma_series", "DIGAMMA_TERMS",
-    "polygamma_p", "polygamma", "no_derivative_by_order", "floor_p", "floor", "ceil_p", "ceil",
-    "RoundingMethod", "round_p", "round", "round_to_nearest", "ROUNDINGS", "nextafter_p",
-    "nextafter", "next_narrow", "reduce_precision_p", "reduce_precision", "round_to_precision",
-    "reduce_precision_aval", "rounded_bits", "complex_dtype", "real_p", "real", "imag_p", "imag",
-    "complex_p", "complex", "from_parts", "conj_p", "conj", "conjugate", "convert_element_type_p",
-    "convert_element_type", "convert", "float_to_integer", "integer_bounds", "convert_aval",
-    "convert_jvp", "convert_transpose", "bitcast_convert_type_p", "bitcast_convert_type",
-    "reinterpret", "bitcast_shape", "bitcast_aval", "bitcast_batch", "bitcast_lowering",
-    "take_bits_apart", "put_bits_together", "bits_of", "copy_p", "copy",
+    "polygamma_p", "polygamma", "no_derivative_by_order", "polygamma_series", "sum_of_powers",
+    "sum_of_far_powers", "POWER_TERMS", "floor_p", "floor", "ceil_p", "ceil", "RoundingMethod",
+    "round_p", "round", "round_to_nearest", "ROUNDINGS", "nextafter_p", "nextafter", "next_narrow",
+    "reduce_precision_p", "reduce_precision", "round_to_precision", "reduce_precision_aval",
+    "rounded_bits", "complex_dtype", "real_p", "real", "imag_p", "imag", "complex_p", "complex",
+    "from_parts", "conj_p", "conj", "conjugate", "convert_element_type_p", "convert_element_type",
+    "convert", "float_to_integer", "integer_bounds", "convert_aval", "convert_jvp",
+    "convert_transpose", "bitcast_convert_type_p", "bitcast_convert_type", "reinterpret",
+    "bitcast_shape", "bitcast_aval", "bitcast_batch", "bitcast_lowering", "take_bits_apart",
+    "put_bits_together", "bits_of", "copy_p", "copy",
 ]
 
 
@@ -241,7 +242,7 @@ defjvp_with_result(max_p, lambda t, out, x, y: mul(t, share_of_choice(x, y, out)
                    lambda t, out, x, y: mul(t, share_of_choice(y, x, out)))
 def_not_linear(max_p)
 defbroadcasting(max_p)
-lower_elementwise(max_p, "max")
+lower_elementwise(max_p, "max", complex_pairs.maximum)
 
 
 min_p = Primitive("min")
@@ -256,7 +257,7 @@ defjvp_with_result(min_p, lambda t, out, x, y: mul(t, share_of_choice(x, y, out)
                    lambda t, out, x, y: mul(t, share_of_choice(y, x, out)))
 def_not_linear(min_p)
 defbroadcasting(min_p)
-lower_elementwise(min_p, "min")
+lower_elementwise(min_p, "min", complex_pairs.minimum)
 
 def share_of_choice(x, other, out):
     """1 where `out` was taken from x, 1/2 where it could have come from the other operand too."""
@@ -577,7 +578,11 @@ defjvp(clamp_p,
        lambda t, lower, x, upper: where_or_zero(lt(upper, max(lower, x)), t))
 def_not_linear(clamp_p)
 defbroadcasting(clamp_p, full=[1])                     # the bounds may be scalars
-lower_elementwise(clamp_p, lambda lower, x, upper: op("min", op("max", lower, x), upper))
+lower_elementwise(clamp_p, lambda lower, x, upper: op("min", op("max", lower, x), upper),
+                  lambda lower, x, upper: clamp_pair(lower, x, upper))
+
+def clamp_pair(lower, x, upper):
+    return complex_pairs.minimum(complex_pairs.maximum(lower, x), upper)
 
 
 # --- Bits -----------------------------------------------------------------------------------------
@@ -751,7 +756,7 @@ def_elementwise_aval(exp2_p, INEXACT)
 defjvp_with_result(exp2_p, lambda t, out, x: mul(t, mul(const(x, np.log(2)), out)))
 def_not_linear(exp2_p)
 defvectorized(exp2_p)
-lower_elementwise(exp2_p, "exp2")
+lower_elementwise(exp2_p, "exp2", complex_pairs.power_of_two)
 
 
 expm1_p = Primitive("expm1")
@@ -975,7 +980,7 @@ def_elementwise_aval(asin_p, INEXACT)
 defjvp(asin_p, lambda t, x: mul(t, rsqrt(sub(const(x, 1), square(x)))))
 def_not_linear(asin_p)
 defvectorized(asin_p)
-lower_elementwise(asin_p, "asin")
+lower_elementwise(asin_p, "asin", complex_pairs.inverse_sine)
 
 
 acos_p = Primitive("acos")
@@ -989,7 +994,7 @@ def_elementwise_aval(acos_p, INEXACT)
 defjvp(acos_p, lambda t, x: mul(t, neg(rsqrt(sub(const(x, 1), square(x))))))
 def_not_linear(acos_p)
 defvectorized(acos_p)
-lower_elementwise(acos_p, "acos")
+lower_elementwise(acos_p, "acos", complex_pairs.inverse_cosine)
 
 
 atan_p = Primitive("atan")
@@ -1003,7 +1008,7 @@ def_elementwise_aval(atan_p, INEXACT)
 defjvp(atan_p, lambda t, x: div(t, add(const(x, 1), square(x))))
 def_not_linear(atan_p)
 defvectorized(atan_p)
-lower_elementwise(atan_p, "atan")
+lower_elementwise(atan_p, "atan", complex_pairs.inverse_tangent)
 
 
 atan2_p = Primitive("atan2")
@@ -1078,7 +1083,7 @@ def_elementwise_aval(asinh_p, INEXACT)
 defjvp(asinh_p, lambda t, x: mul(t, rsqrt(add(square(x), const(x, 1)))))
 def_not_linear(asinh_p)
 defvectorized(asinh_p)
-lower_elementwise(asinh_p, "asinh")
+lower_elementwise(asinh_p, "asinh", complex_pairs.inverse_hyperbolic_sine)
 
 
 acosh_p = Primitive("acosh")
@@ -1092,7 +1097,7 @@ def_elementwise_aval(acosh_p, INEXACT)
 defjvp(acosh_p, lambda t, x: mul(t, rsqrt(sub(square(x), const(x, 1)))))
 def_not_linear(acosh_p)
 defvectorized(acosh_p)
-lower_elementwise(acosh_p, "acosh")
+lower_elementwise(acosh_p, "acosh", complex_pairs.inverse_hyperbolic_cosine)
 
 
 atanh_p = Primitive("atanh")
@@ -1106,7 +1111,7 @@ def_elementwise_aval(atanh_p, INEXACT)
 defjvp(atanh_p, lambda t, x: div(t, mul(add(const(x, 1), x), sub(const(x, 1), x))))
 def_not_linear(atanh_p)
 defvectorized(atanh_p)
-lower_elementwise(atanh_p, "atanh")
+lower_elementwise(atanh_p, "atanh", complex_pairs.inverse_hyperbolic_tangent)
 
 
 # --- Special functions ----------------------------------------------------------------------------
@@ -1212,7 +1217,7 @@ def digamma_series(x):
         series = op("mul", square, op("add", series, const_like(z, term)))
     series = op("add", series, op("mul", const_like(z, 0.5), inverse))
     out = op("sub", op("sub", op("log", large), series), steps)
-    whole = op("floor", z)
+    whole = op("round_even", z)
     angle = op("mul", const_like(z, np.pi), op("sub", z, whole))
     reflection = op("div", const_like(z, np.pi), op("tan", angle))
     out = op("select", is_reflected, op("sub", out, reflection), out)
@@ -1238,7 +1243,56 @@ defjvp(polygamma_p, lambda t, m, x: no_derivative_by_order(),
        lambda t, m, x: mul(t, polygamma(add(m, const(m, 1)), x)))
 def_not_linear(polygamma_p)
 defbroadcasting(polygamma_p)
-lower_call(polygamma_p)
+lower_elementwise(polygamma_p, lambda m, x: polygamma_series(m, x))
+
+def polygamma_series(m, x):
+    """(-1)^(m+1) m! Σ (x + k)^-(m+1) over k ≥ 0 (DLMF 5.15.1), in float64; digamma for m = 0."""
+    order, z = (loop_ir.convert(v, np.float64) for v in (m, x))
+    zero, power, whole = const_like(z, 0), op("add", order, const_like(z, 1)), op("floor", z)
+    half = op("mul", order, const_like(z, 0.5))
+    sign = op("select", op("eq", half, op("floor", half)), const_like(z, -1), const_like(z, 1))
+    total = sum_of_powers(power, z, whole, sign, 10 if x.dtype == np.float64 else 4)
+    at_pole = op("and", op("le", z, zero), op("eq", z, whole))
+    total = op("select", at_pole, const_like(z, np.inf), total)
+    out = op("mul", op("mul", sign, op("exp", op("lgamma", power))), total)
+    is_order = op("and", op("gt", order, zero), op("eq", order, op("floor", order)))
+    out = loop_ir.convert(op("select", is_order, out, const_like(z, np.nan)), x.dtype)
+    if isinstance(m, Const) and m.value != 0:
+        return out
+    return op("select", op("eq", order, zero), digamma_series(x), out)
+
+def sum_of_powers(s, x, whole, sign, head):
+    """Σ (x + k)^-s over k ≥ 0, the first terms one by one; `sign` is (-1)^s, `whole` ⌊x⌋.
+
+    The terms with x + k < 0 are those of 1 - x + ⌊x⌋ up to -x: for large -x a difference of sums.
+    """
+    one, zero = const_like(x, 1), const_like(x, 0)
+    count = op("neg", whole)                            # of negative terms
+    right = op("select", op("gt", count, zero), op("sub", x, whole), x)
+    left = op("sub", op("add", whole, one), x)
+    total = sum_of_far_powers(s, op("add", right, const_like(x, head)))
+    negative = op("sub", sum_of_far_powers(s, op("add", left, const_like(x, head))),
+                  sum_of_far_powers(s, op("sub", one, x)))
+    negative = op("select", op("gt", count, const_like(x, head)), negative, zero)
+    for k in map(partial(const_like, x), range(head)):
+        total = op("add", total, op("pow", op("add", right, k), op("neg", s)))
+        term = op("pow", op("add", left, k), op("neg", s))
+        negative = op("add", negative, op("select", op("gt", count, k), term, zero))
+    return op("add", total, op("mul", sign, negative))
+
+def sum_of_far_powers(s, x):
+    """Σ (x + k)^-s over k ≥ 0 for large x, by Euler's and Maclaurin's formula (DLMF 25.11.7)."""
+    one, inverse, series = const_like(x, 1), op("div", const_like(x, 1), x), const_like(x, 0)
+    for k, term in reversed(list(enumerate(POWER_TERMS))):
+        first, second = (op("mul", op("add", s, const_like(x, 2 * k + i)), inverse) for i in (1, 2))
+        series = op("add", const_like(x, term), op("mul", op("mul", first, second), series))
+    series = op("add", const_like(x, 0.5), op("mul", op("mul", s, inverse), series))
+    series = op("add", op("div", one, op("sub", s, one)), op("mul", inverse, series))
+    return op("mul", op("pow", x, op("sub", one, s)), series)
+
+# Bernoulli numbers B₂, B₄, …, each divided by the factorial of its index.
+POWER_TERMS = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
+               1 / 74724249600, -3617 / 10670622842880000)
 
 
 # --- Rounding and neighbours ----------------------------------------------------------------------
@@ -1356,7 +1410,7 @@ defvectorized(reduce_precision_p)
 lower_elementwise(reduce_precision_p, lambda x, **bits: rounded_bits(x, **bits))
 
 def rounded_bits(x, *, exponent_bits, mantissa_bits):
-    """As `round_to_precision`: rounds by adding to the bits that are cut off, half of their last."""
+    """As `round_to_precision`: half of the last bit that stays is added, the others are cut off."""
     info = np.finfo(x.dtype)
     integer = bits_of(x.dtype)
     bits = Op("bitcast", (x,), integer)

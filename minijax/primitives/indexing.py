@@ -25,16 +25,16 @@ from minijax.loop_ir import (
     row_major, store_part, view_step, wide,
 )
 from minijax.primitives.elementwise import (
-    add, convert_element_type, div, eq, lt, mul, neg, rem, select_n,
+    ANY, NUMERIC, add, convert_element_type, div, eq, lt, mul, neg, rem, select_n,
 )
 from minijax.primitives.structural import (
     asarray, broadcast_in_dim, canonicalize_axis, canonicalize_shape, concatenate, expand_dims,
     full, full_like, index_in_dim, invert, iota, reshape, squeeze, zeros_like,
 )
 from minijax.rules import (
-    Zero, batch_axis_first, def_checked_impl, def_transpose_per_operand, defjet_linear, defjvp,
-    deflinear_jointly, full_like_aval, instantiate_zeros, is_undefined_primal, is_zero, not_mapped,
-    shape_of, shift_axes,
+    Zero, batch_axis_first, check_dtypes, def_checked_impl, def_transpose_per_operand,
+    defjet_linear, defjvp, deflinear_jointly, full_like_aval, instantiate_zeros,
+    is_undefined_primal, is_zero, not_mapped, shape_of, shift_axes,
 )
 
 __all__ = [
@@ -452,13 +452,17 @@ def scatter_batch(primitive, axis, vals, dims, *, dimension_numbers, **params):
     return primitive.bind(x, indices, updates, dimension_numbers=numbers, **params), 0
 
 
-def def_scatter(primitive, combine):
+def def_scatter(primitive, combine, accepts=ANY):
     """What the family has in common: impl, abstract_eval and batch.
 
     combine(x, places, updates) writes into a flat NumPy array, such as np.add.at.
     """
+    def abstract_eval(x, indices, updates, **params):
+        check_dtypes(primitive, [x], accepts)
+        return scatter_abstract_eval(x, indices, updates, **params)
+
     def_checked_impl(primitive, partial(scatter_impl, combine))
-    primitive.def_abstract_eval(scatter_abstract_eval)
+    primitive.def_abstract_eval(abstract_eval)
     primitive.def_batch(partial(scatter_batch, primitive))
 
 
@@ -469,8 +473,7 @@ def lower_scatter(primitive, combine, change=lambda value: value):
     """
     def lowering(ctx, x, indices, updates, *, dimension_numbers, mode, **params):
         if (not ctx.is_native() or not isinstance(x, Buffer) or not isinstance(indices, Buffer)
-                or not x.size or x.dtype == bool or x.dtype in COMPLEX and combine not in
-                ("add", "replace")):
+                or not x.size):
             return library_step(ctx, x, indices, updates, dimension_numbers=dimension_numbers,
                                 mode=mode, **params)
         out = elementwise_step(ctx, lambda x: x, x)
@@ -538,7 +541,7 @@ def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices
                         indices_are_sorted, unique_indices, mode)
 
 
-def_scatter(scatter_add_p, np.add.at)
+def_scatter(scatter_add_p, np.add.at, NUMERIC)
 
 deflinear_jointly(scatter_add_p, lambda i: i != 1)
 def_transpose_per_operand(
@@ -559,7 +562,7 @@ def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices
                         indices_are_sorted, unique_indices, mode)
 
 
-def_scatter(scatter_sub_p, np.subtract.at)
+def_scatter(scatter_sub_p, np.subtract.at, NUMERIC)
 
 deflinear_jointly(scatter_sub_p, lambda i: i != 1)
 def_transpose_per_operand(
@@ -595,6 +598,8 @@ def scatter_jvp(primals, tangents, **params):
     if not params["unique_indices"]:
         return out, scatter_tangent_of_winners(t_x, indices, t_updates, **params)
     return out, scatter_p.bind(t_x, indices, t_updates, **params)
+
+
 defjet_linear(scatter_p)
 
 
@@ -653,7 +658,7 @@ def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices
                         indices_are_sorted, unique_indices, mode)
 
 
-def_scatter(scatter_mul_p, np.multiply.at)
+def_scatter(scatter_mul_p, np.multiply.at, NUMERIC)
 
 
 def scatter_mul_jvp_updates(t, x, indices, updates, **params):
@@ -763,7 +768,8 @@ def dynamic_start(i, n, allow_negative):
     dtype = dtypes.dtype(i)
     if not allow_negative or not dtypes.issubdtype(dtype, np.signedinteger) or np.ndim(i):
         return asarray(i)
-    if type(i) is Array or isinstance(i, (int, np.integer, np.ndarray)):    # known now: nothing to record
+    # known now: nothing to record
+    if type(i) is Array or isinstance(i, (int, np.integer, np.ndarray)):
         return np.asarray(int(i) + n * (int(i) < 0)).astype(dtype)
     end = np.array(n).astype(dtype)
     return select_n(lt(i, np.zeros((), dtype)), i, add(i, end))
@@ -805,6 +811,8 @@ def dynamic_slice_jvp(primals, tangents, **params):
     if is_zero(tangents[0]):
         return out, Zero.like(out)
     return out, dynamic_slice_p.bind(tangents[0], *primals[1:], **params)
+
+
 defjet_linear(dynamic_slice_p)
 
 

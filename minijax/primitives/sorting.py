@@ -1,5 +1,5 @@
 # Exported from notebooks/ref_sorting.ipynb by tools/export.py: edit the notebook, not this file.
-"""Layer: primitives. Home: ref_reductions. In JAX: jax/_src/lax/lax.py.
+"""Layer: primitives. Home: ref_sorting. In JAX: jax/_src/lax/lax.py.
 
 Sorting along an axis, by one key or several, and the largest elements. A derivative of something
 sorted is the same rearrangement of the tangents, so these stand above indexing.

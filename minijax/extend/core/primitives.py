@@ -6,11 +6,18 @@
 
 from minijax.core import primitives
 
+__all__ = ["OTHER_NAMES"]
+
 
 # --- The modules ----------------------------------------------------------------------------------
 
+# JAX's variables for these are not called as the primitives are.
+OTHER_NAMES = {"add_jaxvals": "add_any", "remat": "remat2", "linear_solve": "custom_linear_solve"}
+
+
 def __getattr__(name):
     stem = name.removesuffix("_p")
+    stem = OTHER_NAMES.get(stem, stem)
     found = primitives.get(stem) or primitives.get(stem.replace("_", "-"))
     if found is None or stem == name:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
