@@ -192,9 +192,9 @@ def residual_sources(known, n_residuals):
 
 
 # Operations that take no longer than writing their result to memory and reading it back.
-CHEAP = frozenset("neg abs sign add add_any sub mul div square integer_pow max min not and or xor eq "
-                  "ne lt le gt ge select_n convert_element_type broadcast_in_dim reshape squeeze "
-                  "iota".split())
+CHEAP = frozenset("neg abs sign add add_any sub mul div square integer_pow max min not and or xor "
+                  "eq ne lt le gt ge select_n convert_element_type broadcast_in_dim reshape "
+                  "squeeze iota".split())
 MAX_REDONE = 6         # how many of them deep
 
 
