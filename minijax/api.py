@@ -20,7 +20,7 @@ from minijax.flatten import (
 )
 from minijax.interpreters.batching import axis_of, batch_to_dims
 from minijax.interpreters.jvp import jvp_instantiated
-from minijax.interpreters.partial_eval import apply_linear, linearize_flat
+from minijax.interpreters.partial_eval import apply_linear, linearize_flat, trace_unknown
 from minijax.interpreters.staging import trace_to_closed_jaxpr
 from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import dce_jaxpr
@@ -539,26 +539,27 @@ def eval_shape(fun, *args, **kwargs):
 def linear_transpose(fun, *primals):
     """The transpose of a linear function; `primals` give shapes and dtypes only.
 
-    Raises TypeError for cotangents unlike the output, and unless all dtypes are inexact or all are
-    integers.
+    It is a pytree: its leaves are values that `fun` multiplies with. Raises TypeError for
+    cotangents unlike the output, and unless all dtypes are inexact or all are integers.
     """
     leaves, in_tree = tree_flatten(primals)
     flat = FlatFunction(fun, in_tree)
-    closed = trace_to_closed_jaxpr(flat, [aval_of_argument(x) for x in leaves], fun_name(fun))
-    check_one_kind([a.dtype for a in [*closed.in_avals, *closed.out_avals]])
+    in_avals = [aval_of_argument(x) for x in leaves]
+    jaxpr, consts = trace_unknown(flat, in_avals, fun_name(fun))
+    check_one_kind([a.dtype for a in [*in_avals, *jaxpr.out_avals]])
 
     @api_boundary
-    def transposed(cotangent):
+    def transposed(consts, cotangent):
         cts, ct_tree = tree_flatten(cotangent)
         got = [(typeof(ct).shape, typeof(ct).dtype) for ct in cts]
-        if ct_tree != flat.out_tree or got != [(a.shape, a.dtype) for a in closed.out_avals]:
+        if ct_tree != flat.out_tree or got != [(a.shape, a.dtype) for a in jaxpr.out_avals]:
             raise TypeError(f"the cotangent for the transpose of {fun_name(fun)} must be like its "
-                            f"output, {tree_unflatten(flat.out_tree, closed.out_avals)}; got "
+                            f"output, {tree_unflatten(flat.out_tree, jaxpr.out_avals)}; got "
                             f"{tree_unflatten(ct_tree, list(map(typeof, cts)))}")
-        undefined = [UndefinedPrimal(v.aval) for v in closed.jaxpr.invars]
-        outs = backward_pass(closed.jaxpr, closed.consts, undefined, cts)
+        undefined = [UndefinedPrimal(v.aval) for v in jaxpr.invars]
+        outs = backward_pass(jaxpr, consts, undefined, cts)
         return tree_unflatten(in_tree, [instantiate_zeros(ct) for ct in outs])
-    return transposed
+    return Partial(transposed, consts)
 
 
 def check_one_kind(found):

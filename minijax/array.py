@@ -8,7 +8,7 @@ An `Array` is an immutable NumPy buffer with a weak-type mark. Its arithmetic is
 import numpy as np
 
 from minijax import dtypes
-from minijax.avals import ShapedArray, aval_of_type
+from minijax.avals import ShapedArray, abstractify, aval_of_type
 from minijax.errors import see
 
 __all__ = [
@@ -228,7 +228,10 @@ def from_numpy(value, weak_type=False):
 
 
 def as_array(x):
-    """The Array of `x`: itself, or of a NumPy array or scalar, or a Python scalar (weak type)."""
+    """The Array of `x`: itself, or of a NumPy array or scalar, or a Python scalar (weak type).
+
+    Raises TypeError for what is none of these.
+    """
     if type(x) is Array:
         return x
     if type(x) in dtypes.python_scalar_dtypes:
@@ -236,7 +239,7 @@ def as_array(x):
         return Array(_scalar_buffer(x, dtype), type(x) is not bool)
     if hasattr(x, "__jax_array__"):
         return x.__jax_array__()
-    return from_numpy(np.asarray(x))
+    return from_numpy(np.asarray(x), abstractify(x).weak_type)
 
 
 def _scalar_buffer(x, dtype):

@@ -18,7 +18,7 @@ import numpy as np
 from minijax import avals
 from minijax.array import Array, as_array
 from minijax.avals import aval_of_type
-from minijax.config import checking_leaks, debug_infs, debug_nans
+from minijax.config import debug_infs, debug_nans
 from minijax.errors import (
     ConcretizationTypeError, ImpossibleRuleError, TracerArrayConversionError,
     TracerBoolConversionError, TracerIntegerConversionError, UnexpectedTracerError, see,
@@ -27,7 +27,7 @@ from minijax.wrong_numbers import refuse_wrong_numbers
 
 __all__ = [
     "RULE_KINDS", "primitives", "rules_epoch", "bump_rules_epoch", "RuleSlots", "Primitive",
-    "rule_for", "Trace", "get_current_trace", "ended_traces", "set_current_trace",
+    "rule_for", "Trace", "get_current_trace", "swap_ended_traces", "set_current_trace",
     "ConcreteWhenKnown", "raise_if_not_scalar", "concrete_or_error", "Tracer", "tracer_aval",
     "SourceInfo", "user_source", "swap_source", "unzip2", "EvalTrace", "eval_trace", "wrap",
     "run_quietly", "eval_operand", "weak_types_of_results", "predicted_weak_types", "weak_types",
@@ -181,7 +181,7 @@ class Trace:
     def end(self):
         """Nothing may be asked of this trace any more: using its tracers is now an error."""
         self.alive = False
-        if checking_leaks.touched:
+        if _thread.ended is not None:
             _thread.ended.append(weakref.ref(self))
 
 
@@ -192,13 +192,13 @@ class _ThreadState(threading.local):
     axis_env = ()                 # (name, size) of each named axis in scope, innermost last
     source = None                 # of the equation that is being run again
     scopes = ()                   # names given by named_scope, innermost last
+    ended = None                  # weak references to traces that ended, if leaks are looked for
 
     def __init__(self):
         # NumPy's error state is a context variable: this context has all warnings off. Running in
         # it costs a tenth of entering np.errstate.
         self.quiet_context = contextvars.copy_context()
         self.quiet_context.run(np.seterr, all="ignore")
-        self.ended = []           # weak references to traces that ended, while leaks are looked for
 
 
 _thread = _ThreadState()
@@ -208,9 +208,10 @@ def get_current_trace():
     return _thread.trace or eval_trace
 
 
-def ended_traces():
-    """Weak references to traces that ended in this thread, while `checking_leaks` has been on."""
-    return _thread.ended
+def swap_ended_traces(ended):
+    """Collect weak references to traces that end from here on in this list; the one before."""
+    previous, _thread.ended = _thread.ended, ended
+    return previous
 
 
 class set_current_trace:

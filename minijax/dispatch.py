@@ -109,13 +109,13 @@ class Program:
     """What one key leads to: the program, its constants and the tree of its results."""
 
     __slots__ = ("jaxpr", "consts", "const_values", "in_tree", "out_tree", "build", "weak", "name",
-                 "donated", "inline", "executable")
+                 "donate_argnums", "donated", "inline", "executable")
 
     def __init__(self, jaxpr, consts, in_tree, out_tree, name, donated, inline):
         self.jaxpr, self.consts, self.in_tree = jaxpr, consts, in_tree
         self.out_tree = LEAF_TREE if out_tree == LEAF_TREE else out_tree
         self.build = builder(out_tree)
-        self.name, self.inline = name, inline
+        self.name, self.inline, self.donate_argnums = name, inline, donated
         self.donated = usable_donations(jaxpr.in_avals[len(consts):], jaxpr.out_avals, donated)
         unusable = [k for k in donated if k not in self.donated]
         warn_of_unusable([jaxpr.in_avals[len(consts) + k] for k in unusable])
@@ -437,7 +437,7 @@ def clear_caches():
 
 @dataclass(frozen=True)
 class ArgInfo:
-    """The type of an argument, and whether a call takes its memory."""
+    """The type of an argument, and whether a call may take its memory."""
 
     _aval: ShapedArray
     donated: bool
@@ -454,7 +454,7 @@ class Stage:
 
     in_tree = property(lambda self: self.program.in_tree)
     out_tree = property(lambda self: self.program.out_tree)
-    donate_argnums = property(lambda self: self.program.donated)
+    donate_argnums = property(lambda self: self.program.donate_argnums)
 
     @property
     def in_avals(self):
@@ -478,6 +478,13 @@ class Traced(Stage):
     """A traced call: its program is `jaxpr`."""
 
     fun_name = property(lambda self: self.program.name)
+
+    @api_boundary
+    def __call__(self, *args, **kwargs):
+        """Run the program on arguments of its types, which may be tracers."""
+        leaves, in_tree = tree_flatten((args, kwargs))
+        check_arguments(self.program, leaves, in_tree)
+        return tree_unflatten(self.out_tree, self.program.bind(leaves))
 
     @property
     def jaxpr(self):
@@ -528,7 +535,6 @@ class Compiled(Stage):
     def __call__(self, *args, **kwargs):
         program = self.program
         leaves, in_tree = tree_flatten((args, kwargs))
-        leaves = [as_array(x) for x in leaves]
         check_arguments(program, leaves, in_tree)
         buffers = buffers_of(leaves)
         return program.run_donating(leaves, buffers) if program.donated else program.run(buffers)
@@ -555,7 +561,7 @@ def check_arguments(program, leaves, in_tree):
     if in_tree != program.in_tree:
         raise TypeError(f"{program.name} was compiled for arguments of the tree structure "
                         f"{program.in_tree}, called with {in_tree}")
-    for aval, x in zip(program.jaxpr.in_avals[len(program.consts):], leaves):
-        if (aval.shape, aval.dtype) != (x.shape, x.dtype):
+    for aval, given in zip(program.jaxpr.in_avals[len(program.consts):], map(typeof, leaves)):
+        if (aval.shape, aval.dtype) != (given.shape, given.dtype):
             raise TypeError(f"{program.name} was compiled for an argument {aval.str_short()}, "
-                            f"called with {x.aval.str_short()}")
+                            f"called with {given.str_short()}")

@@ -8,7 +8,7 @@ import functools
 import gc
 
 from minijax.config import checking_leaks
-from minijax.core import Tracer, UnexpectedTracerError, ended_traces
+from minijax.core import Tracer, UnexpectedTracerError, swap_ended_traces
 
 __all__ = ["leak_checked", "refuse_leaks", "holder_of", "name_in"]
 
@@ -18,27 +18,30 @@ __all__ = ["leak_checked", "refuse_leaks", "holder_of", "name_in"]
 def leak_checked(transformation):
     """If `checking_leaks` is on, look after a transformation whether its traces are really gone.
 
-    It is to return to here first: its own variables hold tracers, and rightly so.
+    It is to return to here first: its own variables hold tracers, and rightly so. For the same
+    reason a transformation inside it does not look for traces that ended before it began.
     """
     @functools.wraps(transformation)
     def checked(*args, **kwargs):
         if not checking_leaks.touched:
             return transformation(*args, **kwargs)
+        ended = []
+        outer = swap_ended_traces(ended)
         try:
             out = transformation(*args, **kwargs)
             if checking_leaks.value:
-                refuse_leaks()
+                refuse_leaks(ended)
             return out
         finally:
-            ended_traces().clear()
+            swap_ended_traces(outer)
     return checked
 
 
-def refuse_leaks():
-    """UnexpectedTracerError if a tracer of a trace that ended is still referred to."""
-    if any([ref() for ref in ended_traces()]):
+def refuse_leaks(ended):
+    """UnexpectedTracerError if a tracer of one of the traces that ended is still referred to."""
+    if any([ref() for ref in ended]):
         gc.collect()                        # what only refers to itself has not leaked
-    for trace in filter(None, [ref() for ref in ended_traces()]):
+    for trace in filter(None, [ref() for ref in ended]):
         tracers = [x for x in gc.get_referrers(trace)
                    if isinstance(x, Tracer) and x._trace is trace]
         if tracers:

@@ -23,8 +23,9 @@ __all__ = [
     "def_transpose_per_operand", "unbroadcast", "not_mapped", "AxisData", "move_batch_axis",
     "batch_axis_first", "drop", "defvectorized", "defbroadcasting", "align_operands", "align",
     "elementwise_shape", "check_dtypes", "def_elementwise_aval", "def_shape_aval",
-    "def_elementwise_impl", "arity", "def_checked_impl", "check_operands", "defreducer",
-    "def_batch_along", "defbatch_front", "shift_axes", "deflinear_jointly",
+    "def_elementwise_impl", "arity", "def_checked_impl", "check_operands", "EIGHT_BITS",
+    "in_eight_bits", "defreducer", "def_batch_along", "defbatch_front", "shift_axes",
+    "deflinear_jointly",
 ]
 
 
@@ -360,7 +361,9 @@ def def_elementwise_impl(primitive, function):
 
     def unary(x, **params):
         if x.dtype not in accepted:
-            check_operands(primitive, [x], params)
+            aval = check_operands(primitive, [x], params)
+            if x.dtype in EIGHT_BITS:
+                return in_eight_bits(function, aval, x, **params)
             accepted.add(x.dtype)
         return function(x, **params)
 
@@ -368,7 +371,9 @@ def def_elementwise_impl(primitive, function):
         dtype, shape = x.dtype, x.shape
         if (dtype not in accepted or y.dtype is not dtype
                 or (y.shape != shape and y.shape and shape)):       # a scalar goes with any shape
-            check_operands(primitive, [x, y], {})
+            aval = check_operands(primitive, [x, y], {})
+            if dtype in EIGHT_BITS:
+                return in_eight_bits(function, aval, x, y)
             accepted.add(dtype)
         return function(x, y)
 
@@ -389,7 +394,9 @@ def def_checked_impl(primitive, function):
     def impl(*arrays, **params):
         kinds = (*[(a.dtype, a.shape) for a in arrays], *params.items())
         if kinds not in accepted:
-            check_operands(primitive, arrays, params)
+            aval = check_operands(primitive, arrays, params)
+            if any(a.dtype in EIGHT_BITS for a in arrays):
+                return in_eight_bits(function, aval, *arrays, **params)
             if len(accepted) < 1000:
                 accepted.add(kinds)
         return function(*arrays, **params)
@@ -397,9 +404,22 @@ def def_checked_impl(primitive, function):
 
 
 def check_operands(primitive, arrays, params):
+    """The type of the result, or of each; an error if the operands have none."""
     rule = primitive.rules.get("abstract_eval")
     if rule is not None:        # a chapter may have emptied the column
-        rule(*[ShapedArray(a.shape, a.dtype) for a in arrays], **params)
+        return rule(*[ShapedArray(a.shape, a.dtype) for a in arrays], **params)
+
+
+# NumPy computes with integers of fewer than 8 bits as with int8, and does not cut results back.
+EIGHT_BITS = {np.dtype(small): np.dtype(wide) for small, wide in (
+    (dtypes.int2, "int8"), (dtypes.int4, "int8"), (dtypes.uint2, "uint8"), (dtypes.uint4, "uint8"))}
+
+
+def in_eight_bits(function, aval, *arrays, **params):
+    outs = function(*[a.astype(EIGHT_BITS.get(a.dtype, a.dtype)) for a in arrays], **params)
+    if isinstance(outs, np.ndarray | np.generic):
+        return outs.astype(aval.dtype)
+    return [out.astype(a.dtype) for out, a in zip(outs, aval, strict=True)]
 
 
 # --- Makers for axes and for many operands --------------------------------------------------------

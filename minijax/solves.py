@@ -9,7 +9,7 @@ from minijax.avals import typeof
 from minijax.flatten import FlatFunction, fun_name
 from minijax.higher_order.custom_jvp import custom_jvp_call_p
 from minijax.higher_order.linear_solve import linear_solve_p
-from minijax.higher_order.programs import closed_program, split_list
+from minijax.higher_order.programs import as_flat, closed_program, split_list
 from minijax.interpreters.jvp import jvp_instantiated
 from minijax.interpreters.staging import trace_to_closed_jaxpr
 from minijax.jaxpr import eval_jaxpr
@@ -33,9 +33,6 @@ class TracedStep:
         flat = FlatFunction(fun, in_tree)
         self.jaxpr, self.consts = closed_program(flat, [typeof(x) for x in leaves], name)
         self.out_tree = flat.out_tree
-
-    def __call__(self, consts, *args):
-        return eval_jaxpr(self.jaxpr, [], *consts, *args)
 
 
 def check_like(name, step, example_name, example, has_aux=False):
@@ -77,26 +74,28 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     inverse = TracedStep("tangent_solve", lambda x, y: tangent_solve(linearize(f, x)[1], y),
                          initial_guess, 2)
     check_like("tangent_solve", inverse, "x", initial_guess)
-    guess = tree_flatten(initial_guess)[0]
-    consts = [*system.consts, *solver.consts, *inverse.consts]
-    outs = call_root(system, solver, inverse, *consts, *guess)
+    steps, guess = (system, solver, inverse), tree_flatten(initial_guess)[0]
+    consts = [c for step in steps for c in step.consts]
+    outs = call_root([step.jaxpr for step in steps], [len(step.consts) for step in steps],
+                     *consts, *guess)
     return tree_unflatten(solver.out_tree, outs)
 
 
-def call_root(system, solver, inverse, *operands):
-    sizes = [len(step.consts) for step in (system, solver, inverse)]
+def call_root(programs, sizes, *operands):
+    """The root as a call with a rule, which holds no values of this trace: it outlives it."""
+    system, solver, inverse = map(as_flat, programs)
 
     def solution(*args):
         _, solver_consts, _, guess = split_list(args, sizes)
-        return solver(solver_consts, *guess)
+        return solver(*solver_consts, *guess)
 
     # f(p, x(p)) = 0   gives   ∂f/∂x dx = -∂f/∂p dp
     def jvp(primals, tangents):
-        outs = call_root(system, solver, inverse, *primals)     # a call again, for its derivatives
+        outs = call_root(programs, sizes, *primals)     # a call again, for its derivatives
         params, _, inverse_consts, guess = split_list(primals, sizes)
         x, aux = split_list(outs, [len(guess)])
-        _, moved = jvp_instantiated(lambda *p: system(p, *x), params, tangents[:sizes[0]])
-        x_dot = inverse(inverse_consts, *x, *moved)
+        _, moved = jvp_instantiated(lambda *p: system(*p, *x), params, tangents[:sizes[0]])
+        x_dot = inverse(*inverse_consts, *x, *moved)
         return outs, [*map(neg, x_dot), *map(Zero.like, aux)]
 
     solution.__name__ = jvp.__name__ = "custom_root"
@@ -134,6 +133,6 @@ def with_shared_constants(steps, b):
     for name, step in steps.items():
         own = slice(first, first + len(step.consts))
         programs[name] = trace_to_closed_jaxpr(
-            lambda *args: step(args[own], *args[len(consts):]), avals, name)
+            lambda *args: eval_jaxpr(step.jaxpr, [], *args[own], *args[len(consts):]), avals, name)
         first = own.stop
     return consts, programs

@@ -4,7 +4,7 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
-from programs import by_grad, by_jit, by_jvp, by_linearize, by_vmap
+from programs import PROGRAMS, by_grad, by_jit, by_jvp, by_linearize, by_vmap
 
 import minijax
 from minijax.errors import UnexpectedTracerError
@@ -935,6 +935,16 @@ def test_linear_transpose_of_programs_in_programs(name):
         ct = lib.tree_util.tree_map(lambda y: y * 0 + 2.0, f(x))
         return lib.linear_transpose(f, x)(ct)
     same(program, X)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_linear_transpose_of_a_derivative(program):
+    """What is known beside the tangents, also within programs, is worked out and not transposed."""
+    def pulled(lib, x):
+        push = lambda t: lib.jvp(partial(program, lib), (x,), (t,))[1]
+        back = lib.linear_transpose(push, x)
+        return back(push(x)), lib.jit(lambda back, ct: back(ct))(back, push(x))
+    same(pulled, np.array([0.3, 0.6, 0.9], np.float32))
 
 
 @pytest.mark.parametrize("rule", [*RULES[:6]], ids=lambda r: getattr(r, "__name__", "symmetric"))

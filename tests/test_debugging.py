@@ -2,10 +2,12 @@
 import gc
 import logging
 import threading
+from functools import partial
 
 import jax
 import numpy as np
 import pytest
+from programs import PROGRAMS
 
 import minijax
 import minijax.numpy as mnp
@@ -181,6 +183,8 @@ CLEAN = {
     "closure": lambda lib: lib.jit(lambda x: lib.vmap(lambda y: x * y)(np.ones(2, F)))(F(1)),
     "loops": lambda lib: lib.grad(lambda x: lib.lax.fori_loop(0, 3, lambda i, c: lib.lax.cond(
         c > 2, lambda c: c * x, lambda c: c + x, c), x))(F(2)),
+    "a counter backwards": lambda lib: lib.linear_transpose(lambda x: lib.lax.fori_loop(
+        0, 3, lambda i, c: c * (i + 1.0), x), F(1))(F(1)),
     "cycle": lambda lib: lib.grad(lambda x: in_a_cycle(x) * x)(F(2)),
     "print": lambda lib: lib.jit(lambda x: (lib.debug.print("{}", x), x)[1])(F(1)),
 }
@@ -196,6 +200,14 @@ def in_a_cycle(x):
 def test_nothing_leaks_from_programs_in_order(name):
     with minijax.checking_leaks():
         CLEAN[name](minijax)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_nothing_leaks_from_programs_backwards(program):
+    f, x = partial(program, minijax), mnp.array([0.3, 0.6, 0.9])
+    with minijax.checking_leaks():
+        push = lambda t: minijax.jvp(f, (x,), (t,))[1]
+        minijax.linear_transpose(push, x)(mnp.ones_like(f(x)))
 
 
 def test_an_exception_is_not_a_leak():

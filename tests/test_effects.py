@@ -160,6 +160,24 @@ def test_a_callback_sees_arrays(capsys):
     agree(run, capsys)
 
 
+@pytest.mark.parametrize("wrap", ["eager", "jit", "jit of vmap"])
+@pytest.mark.parametrize("call", ["pure_callback", "io_callback"])
+def test_a_callback_sees_no_weak_types(call, wrap):
+    def seen(lib):
+        kinds = []
+        look = lambda *args: (kinds.append([x.weak_type for x in args]), F(1))[1]
+        options = {"vmap_method": "sequential"} if call == "pure_callback" else {}
+        callback = getattr(lib, call, None) or getattr(lib.experimental, call)
+        f = lambda x: callback(look, SCALAR, x, 2, F(3), **options)
+        if wrap == "eager":
+            f(1.5)
+        else:
+            lib.jit(f)(1.5) if wrap == "jit" else lib.jit(lib.vmap(f))(np.ones(1, F))
+        lib.effects_barrier()
+        return kinds
+    assert seen(minijax) == seen(jax)
+
+
 def test_a_callback_may_keep_what_it_gets():
     kept = []
 

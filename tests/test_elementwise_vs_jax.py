@@ -11,6 +11,7 @@ from against_jax import (JAX_ONLY, as_list, assert_same, bind, check_batch, chec
 from jax import lax as jax_lax
 from samples import elementwise_samples, floats, reduction_samples, sorting_samples
 
+import minijax
 from minijax.avals import typeof
 from minijax.core import RULE_KINDS, Primitive, primitives
 from minijax.interpreters.jvp import jvp_flat, jvp_instantiated
@@ -392,3 +393,27 @@ def test_gradients_where_infinities_meet():
 def test_copy_and_add_any():
     assert_same(elementwise.copy(f32), jnp.copy(f32))
     assert_same(elementwise.add_any(f32, f32), f32 + f32)
+
+
+# --- Integers of four bits ------------------------------------------------------------------------
+
+OF_ONE = "neg sign square not population_count".split()
+OF_TWO = "add sub mul div rem max min and or xor shift_left eq lt".split()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+def test_integers_of_four_bits(dtype, compiled):
+    """Each pair of numbers; results wrap around at four bits."""
+    numbers = np.arange(-8, 8) if dtype == "int4" else np.arange(16)
+    pair = [x.astype(np.int8).astype(dtype) for x in np.meshgrid(numbers, numbers)]
+    some = [(name, pair[:1] if name in OF_ONE else pair, {}) for name in OF_ONE + OF_TWO]
+    some += [("clamp", [pair[1], pair[0], pair[1].T], {}), ("integer_pow", pair[:1], dict(y=3))]
+    some += [(name, pair[:1], dict(axes=(0,))) for name in ("reduce_max", "reduce_min")]
+    for name, args, params in some:
+        f = functools.partial(primitives[name].bind, **params)
+        found = minijax.jit(f)(*args) if compiled else f(*args)
+        want = jax_bind(name, *args, **params)
+        assert (found.dtype, np.asarray(found).dtype) == (want.dtype, want.dtype), name
+        np.testing.assert_array_equal(np.asarray(found).astype(int), np.asarray(want).astype(int),
+                                      err_msg=name)

@@ -1,10 +1,12 @@
 """Bad input: minijax raises errors of JAX's types that say which argument and what was expected."""
 import jax
+import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import minijax
+import minijax.experimental
 import minijax.numpy as mnp
 
 leaked = []
@@ -58,6 +60,7 @@ CASES = {
     "concatenate of dims": (lambda lib: lib.numpy.concatenate([lib.numpy.ones(2),
                                                                lib.numpy.ones((2, 2))]), []),
     "jvp trees": (lambda lib: lib.jvp(lambda x: x, ((1.0, 2.0),), (1.0,)), ["tree"]),
+    "select_n of nothing": (lambda lib: lib.lax.select_n(True), ["cases"]),
     "jvp not tuples": (lambda lib: lib.jvp(lambda x: x, 1.0, 1.0), ["tuple"]),
     "jvp tangent shape": (lambda lib: lib.jvp(lambda x: x, (np.ones(3, np.float32),),
                                               (np.ones(4, np.float32),)), ["(3,)", "(4,)"]),
@@ -115,6 +118,29 @@ def test_error(name):
     missing = [w for w in words if w not in str(ours)]
     assert not missing, f"the message lacks {missing}: {ours}"
     assert minijax.jit(lambda x: x + 1.0)(1.0) == 2.0        # nothing half-done is left behind
+
+
+NO_ARRAYS = {"string": "a", "bytes": b"a", "object": object(), "range": range(3), "slice": slice(3),
+             "function": len, "set": {1}, "array of strings": np.array(["a"]),
+             "array of objects": np.array([None]), "date": np.datetime64(3, "s")}
+SCALAR = jax.ShapeDtypeStruct((), np.float32)
+TAKERS = {
+    "device_put": lambda lib, x: lib.device_put(x),
+    "pure_callback": lambda lib, x: lib.pure_callback(lambda x: np.float32(1), SCALAR, x),
+    "io_callback": lambda lib, x: lib.experimental.io_callback(lambda x: np.float32(1), SCALAR, x),
+    "lax.neg": lambda lib, x: lib.lax.neg(x),
+    "lax.reshape": lambda lib, x: lib.lax.reshape(x, (1,)),
+    "carry": lambda lib, x: lib.lax.while_loop(lambda c: False, lambda c: c, x),
+    "operand": lambda lib, x: lib.lax.cond(True, lambda x: x, lambda x: x, x),
+    "checkpoint": lambda lib, x: lib.checkpoint(lambda x: x)(x)}
+
+
+@pytest.mark.parametrize("take", TAKERS)
+@pytest.mark.parametrize("what", NO_ARRAYS)
+def test_what_is_no_array_is_refused(take, what):
+    for lib in (jax, minijax):
+        with pytest.raises(TypeError):
+            TAKERS[take](lib, NO_ARRAYS[what])
 
 
 def test_trace_is_restored_after_keyboard_interrupt():

@@ -415,6 +415,10 @@ CHOICES = {
     "power of integers, known negative": lambda np_, a: np_.power(a(TIES), -2),
     "int8 to a NumPy int": lambda np_, a: a(TIES.astype(np.int8)) ** np.int32(2),
     "float to bool": lambda np_, a: a(FEW) ** True,
+    "float to a NumPy bool": lambda np_, a: a(FEW) ** np.bool_(True),
+    "float to bools": lambda np_, a: a(FEW) ** (a(FEW) > 0),
+    "number to bools": lambda np_, a: 2.5 ** (a(FEW) > 0),
+    "integers to bools": lambda np_, a: a(TIES) ** (a(TIES) > 0),
     "list to ufunc": lambda np_, a: np_.add([1], 2),
 }
 

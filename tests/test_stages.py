@@ -84,3 +84,20 @@ def test_the_backward_pass_is_traced_once_and_aux_is_returned():
         y, residuals, aux = fwd(x)
         assert (y, aux, bwd(residuals, 1.0)) == (x * x, x + 1, 2 * x)
     assert len(traced) == 1
+
+
+@LIBRARIES
+def test_a_traced_call_can_be_run_and_transformed(lib):
+    traced = lib.jit(lambda x, *, k: {"y": x * k}, static_argnames="k").trace(np.ones(3, F), k=3)
+    x = np.arange(3, dtype=F)
+    np.testing.assert_array_equal(traced(x)["y"], 3 * x)
+    np.testing.assert_array_equal(lib.grad(lambda x: traced(x)["y"].sum())(x), np.full(3, 3, F))
+    assert lib.jit(traced)(x)["y"].shape == (3,)
+    with pytest.raises(TypeError if lib is minijax else AssertionError):
+        traced(x, x)
+
+
+@pytest.mark.filterwarnings("ignore:Some donated buffers")
+@LIBRARIES
+def test_arguments_given_away_in_vain_are_told_too(lib):
+    assert lib.jit(lambda x: x.sum(), donate_argnums=0).lower(np.ones(3, F)).donate_argnums == (0,)

@@ -11,13 +11,13 @@ import numpy as np
 
 from minijax.array import Array, as_array
 from minijax.avals import typeof
-from minijax.core import Primitive, get_current_trace, set_current_trace
+from minijax.core import Primitive, set_current_trace
 from minijax.higher_order.evaluate import run_equation, run_program, runs_compiled
 from minijax.higher_order.programs import (
     any_flag, batch_jaxpr, batch_jaxpr_to, closed_program, instantiated, jvp_jaxpr, memo_by_jaxpr,
     merge, split_list, tracked, transpose_jaxpr, untracked,
 )
-from minijax.interpreters.partial_eval import PartialEvalTrace, split_jaxpr
+from minijax.interpreters.partial_eval import split_jaxpr, trace_unknown
 from minijax.interpreters.staging import JaxprTrace
 from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import (
@@ -25,8 +25,8 @@ from minijax.jaxpr import (
 )
 from minijax.lower_loops import lower_scan
 from minijax.rules import (
-    UndefinedPrimal, Zero, add_tangents, instantiate_zeros, is_undefined_primal, is_zero,
-    move_batch_axis, not_mapped,
+    Zero, add_tangents, instantiate_zeros, is_undefined_primal, is_zero, move_batch_axis,
+    not_mapped,
 )
 
 __all__ = [
@@ -359,18 +359,11 @@ def _scan_transpose(cts, *operands, jaxpr, length, reverse, unroll, num_consts, 
 
 def transpose_linear_part(cts, operands, params):
     """Some carries don't depend on the linear operands: run those forwards, the rest backwards."""
-    trace = PartialEvalTrace(get_current_trace())
-    try:
-        args = [trace.new_arg(x.aval) if is_undefined_primal(x) else x for x in operands]
-        outs = _scan_partial_eval(trace, *args, **params)
-        pairs = [(y, ct) for y, ct in zip(outs, cts) if trace.is_mine(y)]
-        jaxpr, consts = trace.to_jaxpr([y for y, _ in pairs])
-    finally:
-        trace.end()
-    undefined = [UndefinedPrimal(v.aval) for v in jaxpr.invars]
-    in_cts = backward_pass(jaxpr, consts, undefined, [ct for _, ct in pairs])
     flags = [is_undefined_primal(x) for x in operands]
-    return merge(flags, in_cts, [None] * flags.count(False))
+    known, linear = untracked(flags, operands), tracked(flags, operands)
+    jaxpr, consts = trace_unknown(lambda *args: scan_p.bind(*merge(flags, args, known), **params),
+                                 [x.aval for x in linear])
+    return merge(flags, backward_pass(jaxpr, consts, linear, cts), [None] * len(known))
 
 
 scan_p.def_lowering(lower_scan)

@@ -13,7 +13,7 @@ from minijax.jaxpr import convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr
 from minijax.leaks import leak_checked
 from minijax.rules import Zero, is_zero
 
-__all__ = ["PartialEvalTrace", "linearize_flat", "apply_linear", "split_jaxpr"]
+__all__ = ["PartialEvalTrace", "trace_unknown", "linearize_flat", "apply_linear", "split_jaxpr"]
 
 
 # --- The trace ------------------------------------------------------------------------------------
@@ -37,27 +37,42 @@ class PartialEvalTrace(JaxprTrace):
         return super().process_primitive(primitive, args, params)
 
 
+# trace_unknown : ([a] -> [b]) -> [aval] -> (Jaxpr : [a] -> [b], consts)
+
+@leak_checked
+def trace_unknown(f, in_avals, name="<function>"):
+    """The program of f on unknown arguments; what does not depend on them is done now."""
+    trace = PartialEvalTrace(get_current_trace(), name)
+    try:
+        args = [trace.new_arg(a) for a in in_avals]
+        with set_current_trace(trace):
+            outs = f(*args)
+        jaxpr, consts = trace.to_jaxpr(outs)
+        return dce_jaxpr(jaxpr), consts
+    finally:
+        trace.end()
+
+
 # --- linearize ------------------------------------------------------------------------------------
 
 # linearize_flat : ([a] -> [b]) -> [a] -> ([b], Jaxpr : [T a] -o [T b], consts)
 
-@leak_checked
 def linearize_flat(f, primals, name="<function>"):
     """Results of f(*primals) and the linear program from their tangents to those of the results.
 
     Returns (results, jaxpr, consts, zero_avals): `zero_avals[i]` is the aval of result i's tangent
     if that is zero by construction (the jaxpr then leaves it out), else None.
     """
-    trace = PartialEvalTrace(get_current_trace(), name)
-    try:
-        tangents = [trace.new_arg(typeof(x).to_tangent_aval()) for x in primals]
-        with set_current_trace(trace):
-            outs, out_tangents = jvp_flat(f, primals, tangents)
-        zero_avals = [t.aval if is_zero(t) else None for t in out_tangents]
-        jaxpr, consts = trace.to_jaxpr([t for t in out_tangents if not is_zero(t)])
-        return outs, dce_jaxpr(jaxpr), consts, zero_avals
-    finally:
-        trace.end()
+    outs, zero_avals = [], []
+
+    def push(*tangents):
+        outs[:], out_tangents = jvp_flat(f, primals, tangents)
+        zero_avals[:] = [t.aval if is_zero(t) else None for t in out_tangents]
+        return [t for t in out_tangents if not is_zero(t)]
+
+    tangent_avals = [typeof(x).to_tangent_aval() for x in primals]
+    jaxpr, consts = trace_unknown(push, tangent_avals, name)
+    return outs, jaxpr, consts, zero_avals
 
 
 def apply_linear(jaxpr, consts, zero_avals, tangents):

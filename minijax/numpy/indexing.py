@@ -29,7 +29,9 @@ from minijax.numpy.creation import (
 from minijax.numpy.manipulation import (
     broadcast_arrays, concatenate, moveaxis, ravel, replaced, reshape, tile_to_size,
 )
-from minijax.numpy.promotion import check_arraylike, convert, ensure_arraylike, promote_dtypes
+from minijax.numpy.promotion import (
+    check_arraylike, convert, ensure_arraylike, promote_args_numeric, promote_dtypes,
+)
 from minijax.numpy.reductions import any as reduce_any, cumsum
 from minijax.numpy.ufuncs import clip, divide, divmod, power, remainder, where as choose_between
 from minijax.primitives.structural import canonicalize_axis, canonicalize_shape
@@ -560,7 +562,7 @@ def gather_by(plan, x, **options):
 def scatter_at(x, index, values, scatter, *, indices_are_sorted=False, unique_indices=False,
                mode=None, wrap_negative_indices=True):
     """A copy of `x` with `x[index]` updated by `scatter`, one of lax.scatter, lax.scatter_add, …"""
-    x = asarray(x)
+    x, mode = asarray(x), lax.GatherScatterMode.from_any(mode)
     values = as_update(values, x)
     warn_if_unsafe(values, x)
     plan = Plan(x.shape, parse_index(index, x.shape, wrap_negative_indices))
@@ -715,7 +717,8 @@ def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indic
     check_arraylike("take", a, indices)
     a = ravel(a) if axis is None else asarray(a)
     axis = 0 if axis is None else canonicalize_axis(axis, a.ndim)
-    gather_mode, indices = take_mode(mode, asarray(indices), a.shape[axis])
+    indices = promote_args_numeric("take", indices)[0]      # a bool is 0 or 1 here, no mask
+    gather_mode, indices = take_mode(mode, indices, a.shape[axis])
     if a.shape[axis] == 0 and indices.size:
         raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
     index = (*[builtins.slice(None)] * axis, indices)

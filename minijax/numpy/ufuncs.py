@@ -28,7 +28,7 @@ __all__ = [
     "right_shift", "bitwise_right_shift", "bitwise_count", "arccosh", "acosh", "is_complex",
     "is_float", "is_whole", "to_bool", "where", "fill", "clip", "any_complex", "fmax", "fmin",
     "add", "multiply", "absolute", "abs", "fabs", "floor_divide", "remainder", "mod", "fmod",
-    "divmod", "float_divmod", "power", "pow", "known_exponent", "holds_integers", "EXPONENT_BITS",
+    "divmod", "float_divmod", "power", "pow", "known_exponent", "holds_inexact", "EXPONENT_BITS",
     "integer_power", "log2", "log10", "not_weak", "scaled", "logaddexp", "logaddexp2", "log_of_sum",
     "deg2rad", "rad2deg", "radians", "degrees", "hypot", "sinc", "sinc_near_zero", "heaviside",
     "floor", "ceil", "trunc", "rint", "round_to_even", "by_parts", "round", "around",
@@ -318,10 +318,10 @@ def power(x1, x2, /):
     exponent = known_exponent(x1, x2)
     if exponent is not None:
         return lax.integer_pow(*promote_args_numeric("power", x1), exponent)
-    if not holds_integers(x2):
-        return lax.pow(*promote_args_inexact("power", x1, x2))
-    if holds_integers(x1):
+    if not holds_inexact(x1) and not holds_inexact(x2):
         return integer_power(*promote_args_numeric("power", x1, x2))
+    if not dtypes.issubdtype(dtypes.dtype(x2), np.integer):
+        return lax.pow(*promote_args_inexact("power", x1, x2))
     base_type = dtypes.lattice_result_type(x1, x2)
     return lax.pow(*promote_shapes("power", convert(x1, *base_type), asarray(x2)))
 
@@ -341,8 +341,8 @@ def known_exponent(x1, x2):
     return None
 
 
-def holds_integers(x):
-    return not dtypes.issubdtype(dtypes.dtype(x), np.inexact)
+def holds_inexact(x):
+    return dtypes.issubdtype(dtypes.dtype(x), np.inexact)
 
 
 EXPONENT_BITS = 6       # as in JAX: beyond 63 all but a few bases have overflowed

@@ -130,11 +130,10 @@ NO_PARTS = "Python's functions can't be split: with known operands they run, wit
 def lower_python_call(primitive):
     """A step between loops, on copies: Python may keep its arguments, buffers are used again."""
     def lowering(ctx, *values, **params):
-        impl, weak = primitive.rules["impl"], [a.weak_type for a in ctx.avals_in]
+        impl = primitive.rules["impl"]
 
         def call(*buffers):
-            arrays = [Array(np.array(b), w) for b, w in zip(buffers, weak)]
-            return [out._value for out in impl(*arrays, **params)]
+            return [out._value for out in impl(*[Array(np.array(b)) for b in buffers], **params)]
         return ctx.call(primitive.name, call, values, many=True)
     primitive.def_lowering(lowering)
 
@@ -244,7 +243,7 @@ def _pure_callback_impl(*args, callback, result_avals, sharding, vmap_method):
 
 def returned_arrays(callback, args, result_avals):
     """What a callback returns, as Arrays of the promised types; else a JaxRuntimeError."""
-    outs = callback(*args)
+    outs = callback(*[Array(x._value) for x in args])       # as in compiled code: not weakly typed
     if len(outs) != len(result_avals):
         raise JaxRuntimeError(f"the callback {callback.__name__} returned {len(outs)} arrays, but "
                               f"result_shape_dtypes has {len(result_avals)}")

@@ -484,8 +484,10 @@ def select_n(which, *cases):
     """Each element from one of `cases`: `which` is a bool (false: the first) or a case number.
 
     The cases have one shape and dtype; `which` has their shape or is a scalar. Numbers too small or
-    too large choose the first or last case.
+    too large choose the first or last case. ValueError for no cases.
     """
+    if not cases:
+        raise ValueError("select_n wants cases to choose from, got none")
     return select_n_p.bind(which, *cases)
 
 def select(pred, on_true, on_false):
