@@ -6,7 +6,7 @@
 
 from minijax import (
     ad_checkpoint, core, custom_batching, custom_derivatives, debug, dtypes, errors, experimental,
-    extend, lax, nn, numpy, stages, tracebacks as _tracebacks, tree, tree_util,
+    extend, lax, nn, numpy, ops, stages, tracebacks as _tracebacks, tree, tree_util,
 )
 from minijax.ad_checkpoint import checkpoint, checkpoint_policies, remat
 from minijax.api import (
@@ -30,8 +30,8 @@ from minijax.dtypes import float0
 
 __all__ = [
     "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors",
-    "experimental", "extend", "lax", "nn", "numpy", "stages", "tree", "tree_util", "checkpoint",
-    "checkpoint_policies", "remat", "Device", "ShapeDtypeStruct", "block_until_ready",
+    "experimental", "extend", "lax", "nn", "numpy", "ops", "stages", "tree", "tree_util",
+    "checkpoint", "checkpoint_policies", "remat", "Device", "ShapeDtypeStruct", "block_until_ready",
     "default_backend", "device_count", "device_get", "device_put", "devices", "eval_shape", "grad",
     "hessian", "jacfwd", "jacobian", "jacrev", "jvp", "linear_transpose", "linearize",
     "local_device_count", "local_devices", "make_jaxpr", "value_and_grad", "vjp", "vmap", "Array",
@@ -51,6 +51,6 @@ __version__ = "0.1.0"
 _tracebacks.make_fronts(vars(experimental), ("checkify",))
 _tracebacks.make_fronts(vars(extend), ("core",))
 _tracebacks.make_fronts(globals(), ("custom_batching", "debug", "experimental", "lax", "nn",
-                                    "numpy", "tree", "tree_util"))
+                                    "numpy", "ops", "tree", "tree_util"))
 _tracebacks.bound_methods(type(config), ("update",))
 _tracebacks.make_boundaries(globals(), globals().get("__all__", ()))

@@ -53,9 +53,9 @@ LAYERS = (
                   "custom_derivatives", "custom_batching", "solves", "ad_checkpoint"),
           "jit, grad, vmap, … with argnums, axes and pytrees",
           "jax/_src/api.py"),
-    Layer("front", ("lax", "numpy.*", "nn", "purity", "checkers", "debugger", "debug", "test_util",
-                    "experimental.*", "extending", "stages", "interpreters.*", "extend.*",
-                    "flatten_util", "typing", "__init__", "book.*"),
+    Layer("front", ("lax", "numpy.*", "nn", "ops", "purity", "checkers", "debugger", "debug",
+                    "test_util", "experimental.*", "extending", "stages", "interpreters.*",
+                    "extend.*", "flatten_util", "typing", "__init__", "book.*"),
           "what a user imports: numpy, lax, nn, debug, …; and the rule checkers",
           "jax/numpy, jax/lax, jax/nn"),
 )
