@@ -298,6 +298,22 @@ def test_sorting_of_special_values(dtype):
                                np.asarray(theirs).astype(np.float32))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "uint8", "bool"])
+def test_the_largest_of_many_that_are_equal(dtype, compiled):
+    """Of equal elements the first comes first, whether a few are looked for or many sorted."""
+    numbers = np.random.default_rng(0).integers(0, 9, (4, 3, 40)) - (0 if dtype == "uint8" else 4)
+    x = numbers.astype(dtype)
+    if dtype.endswith("float16") or dtype == "float32":
+        x[0, 0, :9] = [np.nan, -0.0, np.inf, 0.0, -np.inf, np.nan, -0.0, np.inf, 0.0]
+    for axis, sizes in (2, (0, 1, 7, 16, 17, 40)), (0, (2, 4)), (1, (1, 3)):
+        for k in sizes:
+            top = functools.partial(sorting.top_k, k=k, axis=axis)
+            ours = (minijax.jit(top) if compiled else top)(x)
+            for got, want in zip(ours, jax_lax.top_k(x, k, axis=axis), strict=True):
+                assert np.asarray(got).tobytes() == np.asarray(want).tobytes()
+
+
 # --- Types -------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name,args", [
