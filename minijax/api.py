@@ -20,7 +20,9 @@ from minijax.flatten import (
 )
 from minijax.interpreters.batching import axis_of, batch_to_dims
 from minijax.interpreters.jvp import jvp_instantiated
-from minijax.interpreters.partial_eval import apply_linear, linearize_flat, trace_unknown
+from minijax.interpreters.partial_eval import (
+    apply_linear, linearize_flat, trace_unknown, without_unread_consts,
+)
 from minijax.interpreters.staging import trace_to_closed_jaxpr
 from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import dce_jaxpr
@@ -133,7 +135,8 @@ def linearize_tree(fun, ps, in_tree, has_aux):
     n = flat.out_tree.num_leaves
     is_output = [i < n for i, aval in enumerate(zero_avals) if aval is None]
     aux = (flat.aux_of(outs),) if has_aux else ()
-    return flat, outs[:n], dce_jaxpr(jaxpr, is_output), consts, zero_avals[:n], aux
+    jaxpr, consts = without_unread_consts(dce_jaxpr(jaxpr, is_output), consts)
+    return flat, outs[:n], jaxpr, consts, zero_avals[:n], aux
 
 
 # --- Reverse mode ---------------------------------------------------------------------------------

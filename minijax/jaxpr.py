@@ -21,7 +21,7 @@ __all__ = [
     "jaxprs_in_params", "inner_effects", "open_jaxpr", "eval_jaxpr", "last_reads", "jaxpr_as_fun",
     "as_function", "Names", "encode_name", "literal_text", "Printer", "in_brackets",
     "printed_params", "param_text", "shared_programs", "unique_name", "results_not_read",
-    "check_jaxpr", "bind_var", "check_atom", "check_eqn", "dce_jaxpr", "inputs_read",
+    "check_jaxpr", "malformed", "bind_var", "check_atom", "check_eqn", "dce_jaxpr", "inputs_read",
     "variables_read", "convert_constvars_jaxpr",
 ]
 
@@ -384,36 +384,41 @@ def check_jaxpr(jaxpr):
         check_atom(env, atom, "result")
 
 
+def malformed(where, what):
+    """The error for "argument", "result" or an equation, which is printed only if there is one."""
+    where = where if isinstance(where, str) else f"equation '{where}'"
+    return JaxprTypeError(f"{where}{what}")
+
+
 def bind_var(env, var, where):
     if not isinstance(var, Var):
-        raise JaxprTypeError(f"{where} {var!r} is not a variable")
+        raise malformed(where, f" {var!r} is not a variable")
     if var in env:
-        raise JaxprTypeError(f"{where} {var!r} is bound twice")
+        raise malformed(where, f" {var!r} is bound twice")
     env.add(var)
 
 
 def check_atom(env, atom, where):
     if isinstance(atom, Literal):
         if typeof(atom.val).strip_weak_type() != atom.aval.strip_weak_type():
-            raise JaxprTypeError(f"{where}: literal {atom!r} is not of type {atom.aval}")
+            raise malformed(where, f": literal {atom!r} is not of type {atom.aval}")
     elif atom not in env:
-        raise JaxprTypeError(f"{where}: variable {atom!r} is used before it is bound")
+        raise malformed(where, f": variable {atom!r} is used before it is bound")
 
 
 def check_eqn(eqn, env):
-    where = f"equation '{eqn}'"
     for atom in eqn.invars:
-        check_atom(env, atom, where)
+        check_atom(env, atom, eqn)
     for _, inner in jaxprs_in_params(eqn.params):
         check_jaxpr(inner)
     outs = rule_for(eqn.primitive, "abstract_eval")(*[a.aval for a in eqn.invars], **eqn.params)
     outs = outs if eqn.primitive.multiple_results else [outs]
     if len(outs) != len(eqn.outvars):
-        raise JaxprTypeError(f"{where} binds {len(eqn.outvars)} results of {len(outs)}")
+        raise malformed(eqn, f" binds {len(eqn.outvars)} results of {len(outs)}")
     for var, aval in zip(eqn.outvars, outs):
         if var.aval != aval:
-            raise JaxprTypeError(f"{where}: {var!r} should have type {aval!r}")
-        bind_var(env, var, where)
+            raise malformed(eqn, f": {var!r} should have type {aval!r}")
+        bind_var(env, var, eqn)
 
 
 # --- Small transformations of programs ------------------------------------------------------------

@@ -17,8 +17,8 @@ from minijax.loop_ir import (
 )
 
 __all__ = [
-    "lower_sort", "lower_top_k", "stays_in_loop", "sort_rows", "for_each_row", "FEW",
-    "find_largest", "rising_number", "merge_runs", "merge_turn", "is_less", "comes_before",
+    "lower_sort", "lower_top_k", "stays_in_loop", "can_be_loops", "sort_rows", "for_each_row",
+    "FEW", "find_largest", "rising_number", "merge_runs", "merge_turn", "is_less", "comes_before",
     "falling_key",
 ]
 
@@ -27,7 +27,7 @@ __all__ = [
 
 def lower_sort(ctx, *values, dimension, num_keys, **params):
     """Sort rows together, by the first `num_keys` of the operands; NaN comes last."""
-    if not stays_in_loop(ctx, values):
+    if not stays_in_loop(ctx):
         return library_step(ctx, *values, dimension=dimension, num_keys=num_keys, **params)
     outs = [ctx.result(k) for k in range(len(values))]
     columns = [lambda place, number, x=x: Load(x, place) for x in map(ctx.as_buffer, values)]
@@ -37,10 +37,11 @@ def lower_sort(ctx, *values, dimension, num_keys, **params):
 
 def lower_top_k(ctx, x, *, k, axis):
     """Sort elements and their places by falling keys, and keep the first k; or look for a few."""
-    if not stays_in_loop(ctx, [x]) or k == 0:
+    few = k <= FEW and x.dtype.itemsize <= 4
+    if k == 0 or not (can_be_loops(ctx) if few else stays_in_loop(ctx)):
         return library_step(ctx, x, k=k, axis=axis)
     x, outs = ctx.as_buffer(x), [ctx.result(0), ctx.result(1)]
-    if k <= FEW and x.dtype.itemsize <= 4:
+    if few:
         for_each_row(ctx, x.shape, axis, outs, partial(find_largest, x, outs, k, x.shape[axis]))
         return outs
     columns = [lambda place, number: falling_key(Load(x, place)),
@@ -50,10 +51,15 @@ def lower_top_k(ctx, x, *, k, axis):
     return outs
 
 
-def stays_in_loop(ctx, values):
+def stays_in_loop(ctx):
     """At the top of a program NumPy sorts faster; in a loop, Python would have to go round."""
-    return ctx.outer is not None and ctx.is_native() and all(
-        prod(a.shape) for a in ctx.avals_in) and ctx.avals_in[0].ndim > 0
+    return ctx.outer is not None and can_be_loops(ctx)
+
+
+def can_be_loops(ctx):
+    """Whether there is something to sort, of types that machine code has."""
+    return ctx.is_native() and ctx.avals_in[0].ndim > 0 and all(
+        prod(a.shape) for a in ctx.avals_in)
 
 
 # --- Rows -----------------------------------------------------------------------------------------

@@ -272,9 +272,8 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
 
     Numbers outside 0 … num_classes - 1 give zeros.
     """
-    num_classes = concrete_or_error(operator.index, num_classes, "The error arose in "
-                                                                 "jax.nn.one_hot "
-                                    "argument `num_classes`.")
+    num_classes = concrete_or_error(
+        operator.index, num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")
     x = jnp.asarray(x)
     dtype = dtypes.default_float_dtype() if dtype is None else dtype
     axis = canonicalize_axis(axis, x.ndim + 1)

@@ -445,6 +445,12 @@ def test_a_few_of_the_largest_at_the_edges(dtype):
             np.testing.assert_array_equal(g, np.asarray(w))
 
 
+def test_a_few_of_the_largest_are_found_without_sorting():
+    x = np.random.default_rng(0).normal(size=(3, 500)).astype(np.float32)
+    assert stays_in_machine_code(compiled(lambda x: lax.top_k(x, 5), x))
+    assert not stays_in_machine_code(compiled(lambda x: lax.top_k(x, 50), x))
+
+
 def test_a_long_row():
     x = np.random.default_rng(0).normal(size=(3, 5000)).astype(np.float32)
     got, = compiled(lambda x: lax.map(jnp.sort, x), x)(x)

@@ -298,6 +298,22 @@ def test_sorting_of_special_values(dtype):
                                np.asarray(theirs).astype(np.float32))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "uint8", "bool"])
+def test_the_largest_of_many_that_are_equal(dtype, compiled):
+    """Of equal elements the first comes first, whether a few are looked for or many sorted."""
+    numbers = np.random.default_rng(0).integers(0, 9, (4, 3, 40)) - (0 if dtype == "uint8" else 4)
+    x = numbers.astype(dtype)
+    if dtype.endswith("float16") or dtype == "float32":
+        x[0, 0, :9] = [np.nan, -0.0, np.inf, 0.0, -np.inf, np.nan, -0.0, np.inf, 0.0]
+    for axis, sizes in (2, (0, 1, 7, 16, 17, 40)), (0, (2, 4)), (1, (1, 3)):
+        for k in sizes:
+            top = functools.partial(sorting.top_k, k=k, axis=axis)
+            ours = (minijax.jit(top) if compiled else top)(x)
+            for got, want in zip(ours, jax_lax.top_k(x, k, axis=axis), strict=True):
+                assert np.asarray(got).tobytes() == np.asarray(want).tobytes()
+
+
 # --- Types -------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name,args", [
@@ -417,3 +433,21 @@ def test_integers_of_four_bits(dtype, compiled):
         assert (found.dtype, np.asarray(found).dtype) == (want.dtype, want.dtype), name
         np.testing.assert_array_equal(np.asarray(found).astype(int), np.asarray(want).astype(int),
                                       err_msg=name)
+
+
+@pytest.mark.parametrize("shape, axes", [
+    ((100_000, 3), (0,)), ((1000, 70, 3), (0, 1)), ((3, 5000, 2), (1,)), ((4099, 5), (0,)),
+    ((300, 4, 50), (0, 2)), ((100_000, 3), (0, 1))])
+def test_long_sums_lose_few_digits(shape, axes):
+    """Evaluated operation by operation, as compiled: NumPy's own sum of rows is 1e-5 off."""
+    x = np.random.default_rng(0).random(shape, np.float32)
+    exact = x.astype(np.float64).sum(axes)
+    compiled = minijax.jit(reductions.reduce_sum, static_argnums=1)
+    for reduce_sum in (reductions.reduce_sum, compiled):
+        np.testing.assert_allclose(reduce_sum(minijax.numpy.asarray(x), axes), exact, rtol=1e-6)
+
+
+def test_sums_of_no_elements_and_of_integers():
+    assert not np.any(reductions.reduce_sum(minijax.numpy.zeros((100, 0, 3)), (0, 1)))
+    ones = minijax.numpy.ones((1000, 3), np.int8)
+    np.testing.assert_array_equal(reductions.reduce_sum(ones, (0,)), np.int8(1000 % 256 - 256))

@@ -309,6 +309,16 @@ def test_new_definitions_and_imports_go_back(book):
     assert '"sooner", "new"]' in text and "import math\n" in text
 
 
+def test_new_imports_are_sorted_among_the_others(book):
+    root = book("01_tracing", CORE)
+    edit(root, ("import threading\n", "import math\nimport threading\nfrom typing import Final\n"),
+         ("def sooner(x): return AnotherError\n",
+          "def sooner(x): return AnotherError\n\n\ndef new(x: Final):\n    return math.sin(x)\n"))
+    cells = nbformat.read(root / "notebooks" / "01_tracing.ipynb", as_version=4).cells
+    assert cells[2].source.splitlines()[:4] == [
+        "#| export", "import math", "import threading", "from typing import Any, Final, NamedTuple"]
+
+
 def test_a_change_over_two_cells_is_refused(book):
     root = book("01_tracing", CORE)
     with pytest.raises(ExportError, match="spans two cells|cannot carry back"):

@@ -3,6 +3,7 @@
 import gc
 import weakref
 
+import jax as real_jax
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ from minijax.book.traces import LogTrace
 from minijax.core import eval_trace, forget, set_current_trace
 from minijax.dtypes import float0
 from minijax.errors import TracerBoolConversionError, UnexpectedTracerError
-from minijax.higher_order.programs import jvp_jaxpr, partial_eval_jaxpr
+from minijax.higher_order.programs import jvp_jaxpr, partial_eval_jaxpr, save_less
 from minijax.interpreters.jvp import JVPTracer, jvp_flat
 from minijax.interpreters.partial_eval import (PartialEvalTrace, apply_linear, linearize_flat,
                                                split_jaxpr)
@@ -337,3 +338,104 @@ def test_residuals_that_are_arguments_are_not_returned(transform):
     """Of x · y nothing has to be computed for later: the arguments themselves are kept."""
     _, f_lin = mj.linearize(transform(lambda x, y: x * y), vector, vector + 1)
     np.testing.assert_allclose(f_lin(vector, vector), vector * (2 * vector + 1), rtol=1e-6)
+
+
+# --- Fewer residuals ------------------------------------------------------------------------------
+
+def saved_less(f, *avals):
+    """The parts of a split by which `f(known, unknown)` has been made to save less, and residuals."""
+    known, consts, later, _, n = split_jaxpr(program(f, *avals), [False, True])
+    parts = save_less(convert_constvars_jaxpr(known), later, n)
+    assert not consts
+    for jaxpr in parts[:2]:
+        check_jaxpr(jaxpr)
+    x, t = [np.linspace(0.5, 1.5, a.size, dtype=np.float32).reshape(a.shape) for a in avals]
+    outs = eval_jaxpr(parts[0], [], x)
+    found = eval_jaxpr(parts[1], [], *outs[len(outs) - parts[2]:], t)
+    for got, want in zip([*outs[:len(outs) - parts[2]], *found], f(x, t)):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    return parts
+
+
+def test_a_cheap_value_is_made_again_from_another_residual():
+    def f(x, t):
+        y = sin(x)
+        return [mul(y, t), mul(mul(add(y, np.float32(1)), y), t)]
+    known, later, n = saved_less(f, f32_3, f32_3)
+    assert n == 1 and names(known) == ["sin", "add", "mul"]
+    assert names(later) == ["add", "mul", "mul", "mul"]
+
+
+def test_a_stretched_value_is_stretched_again():
+    f = lambda x, t: [mul(mj.lax.broadcast(sin(x), (4,)), t)]
+    known, later, n = saved_less(f, f32_3, ShapedArray((4, 3), np.dtype(np.float32)))
+    assert known.out_avals == [f32_3] and names(later) == ["broadcast_in_dim", "mul"]
+
+
+def test_what_is_not_cheap_or_has_no_source_is_kept():
+    assert saved_less(lambda x, t: [mul(sin(x), mul(cos(sin(x)), t))], f32, f32)[2] == 2
+    assert saved_less(lambda x, t: [mul(add(sin(x), cos(x)), t)], f32, f32)[2] == 1
+
+
+def test_a_residual_that_nobody_reads_is_dropped():
+    f = lambda x, t: [add(mul(sin(x), t), mj.lax.stop_gradient(cos(x)))]
+    _, linear, consts, _ = linearized(f, vector, vector)
+    assert len(consts) == len(linear.constvars) == 3          # not the slope of what is stopped
+    softmax = lambda x: [mj.nn.softmax(x)]
+    _, linear, consts, _ = linearized(softmax, vector)
+    assert "eq" not in names(linear) and not any(c.dtype == np.bool_ for c in consts)
+
+
+def attention(np_, nn, lax, q, k, v):
+    return np_.sum(nn.softmax(q @ k.T) @ v)
+
+
+def gru(np_, nn, lax, w, u, xs):
+    def turn(h, x):
+        z, c = nn.sigmoid(h @ w + x), np_.tanh(h @ u + x)
+        h = (1 - z) * h + z * c
+        return h, h
+    return np_.sum(lax.scan(turn, 0 * xs[0], xs)[1])
+
+
+def normalized(np_, nn, lax, x, gain, shift):
+    centred = x - x.mean(-1, keepdims=True)
+    return np_.sum((centred / np_.sqrt((centred ** 2).mean(-1, keepdims=True) + 1e-5) * gain + shift) ** 2)
+
+
+def layers(activation):
+    def net(np_, nn, lax, x, w, u):
+        act = np_.tanh if activation == "tanh" else getattr(nn, activation)
+        return np_.mean((act(act(x @ w) @ u) - 1) ** 2)
+    return net
+
+
+NETWORKS = {
+    **{name: (layers(name), (8, 5), (5, 7), (7, 6)) for name in (
+        "tanh", "relu", "gelu", "sigmoid", "silu", "softplus", "elu", "leaky_relu", "relu6", "mish")},
+    "softmax": (lambda np_, nn, lax, x, y: np_.sum(nn.softmax(x) * y), (8, 6), (8, 6)),
+    "log_softmax": (lambda np_, nn, lax, x, y: np_.sum(nn.log_softmax(x) * y), (8, 6), (8, 6)),
+    "logsumexp": (lambda np_, nn, lax, x: np_.sum(nn.logsumexp(x, -1)), (8, 6)),
+    "layer norm": (normalized, (8, 6), (6,), (6,)),
+    "attention": (attention, (8, 4), (8, 4), (8, 4)),
+    "gru": (gru, (4, 4), (4, 4), (9, 4)),
+}
+
+
+def bytes_saved(jax, name):
+    """What the derivative of a jitted function keeps, and the derivative."""
+    f, *shapes = NETWORKS[name]
+    rng = np.random.default_rng(0)
+    args = [jax.numpy.asarray(rng.normal(size=s), np.float32) for s in shapes]
+    y, pull = jax.vjp(jax.jit(lambda *args: f(jax.numpy, jax.nn, jax.lax, *args)), *args)
+    arrays = {id(x): x for x in jax.tree_util.tree_leaves(pull) if hasattr(x, "nbytes")}
+    return sum(x.nbytes for x in arrays.values()), pull(jax.numpy.ones_like(y))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_jitted_functions_keep_no_more_than_in_jax(name):
+    ours, derivative = bytes_saved(mj, name)
+    theirs, want = bytes_saved(real_jax, name)
+    assert ours <= theirs
+    for got, expected in zip(derivative, want):
+        np.testing.assert_allclose(got, expected, rtol=2e-4, atol=1e-5)

@@ -23,7 +23,7 @@ from minijax.compiler.passes import common_subexpressions, dead_code, inline_cal
 from minijax.config import num_threads
 from minijax.interpreters.staging import trace_to_closed_jaxpr
 from minijax.jaxpr import check_jaxpr, eval_jaxpr
-from minijax.loop_ir import Loop, Nest, Program, Reduce, all_nodes
+from minijax.loop_ir import Loop, Nest, Program, Reduce, Store, all_nodes
 
 # Passes that change the order in which sums are taken.
 REORDER = {"coalesce", "cut_reductions"}
@@ -354,3 +354,22 @@ def test_passes_keep_random_programs(program, differentiate):
         scale = max(1.0, float(np.max(np.abs(want), initial=0.0)))
         np.testing.assert_allclose(a, want, rtol=2e-5, atol=2e-6 * scale)
         np.testing.assert_allclose(b, want, rtol=2e-5, atol=2e-6 * scale)
+
+
+def test_a_value_waits_behind_a_product():
+    """Of y = tanh x a network keeps y, and makes 1 - y² where the derivative reads it."""
+    def network(x, w1, w2):
+        h = jnp.tanh(x @ w1)
+        return jnp.sum(jnp.tanh(h @ w2) ** 2)
+
+    gradient = minijax.grad(network, (0, 1, 2))
+    arrays = numbers(64, 50), numbers(50, 70), numbers(70, 60)
+    steps = fuse(lowered(gradient, *arrays)[0]).steps
+    first = next(step for step in steps if type(step) is Nest and "tanh" in names_in(step))
+    assert sum(isinstance(node, Store) for node in first.body) == 1
+    for got, want in zip(minijax.jit(gradient)(*arrays), gradient(*arrays)):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def names_in(nest):
+    return [getattr(node, "name", None) for node in all_nodes(nest.body)]

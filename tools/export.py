@@ -161,6 +161,12 @@ def imports_of(node, comment=""):
     return [Import(node.module, a.name, a.asname or "", comment) for a in node.names]
 
 
+def commented_imports(node, lines):
+    """The imports of one statement of a cell, with the comment behind it."""
+    comment = re.search(r"#.*$", lines[node.end_lineno - 1][node.end_col_offset:])
+    return imports_of(node, comment[0] if comment else "")
+
+
 def module_path(module):
     """`minijax.core` for the module `core`, `minijax.numpy` for `numpy.__init__`."""
     return ".".join([PACKAGE, *module.split(".")]).removesuffix(".__init__")
@@ -298,9 +304,8 @@ class Module:
             self.bodies.append((cell, kept))
 
     def add_import(self, cell, node, lines):
-        comment = re.search(r"#.*$", lines[node.end_lineno - 1][node.end_col_offset:])
         try:
-            for i in imports_of(node, comment[0] if comment else ""):
+            for i in commented_imports(node, lines):
                 if not own(i, self.name):
                     self.imports.setdefault(i, cell)
         except ValueError as e:

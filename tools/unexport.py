@@ -101,9 +101,18 @@ def add_imports(nb, notebook, module, wanted):
     if missing and target is None:
         raise ExportError(f"notebooks/{notebook.name}: module '{module}' has no cell with imports")
     if missing:
-        lines = nb.cells[target.number - 1].source.splitlines()
-        lines[target.offset:target.offset] = export.format_imports(missing).splitlines()
-        nb.cells[target.number - 1].source = "\n".join(lines)
+        cell = nb.cells[target.number - 1]
+        head = cell.source.splitlines()[:target.offset]
+        cell.source = "\n".join([*head, *with_imports(target, missing)])
+
+
+def with_imports(cell, missing):
+    """The lines of a cell with further imports: sorted among its own if it has nothing else."""
+    lines, nodes = cell.source.splitlines(), cell.parse()
+    if not all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in nodes):
+        return [*export.format_imports(missing).splitlines(), *lines]
+    own = [i for node in nodes for i in export.commented_imports(node, lines)]
+    return export.format_imports([*own, *missing]).splitlines()
 
 
 def imports_in(nodes):

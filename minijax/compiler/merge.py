@@ -19,22 +19,24 @@ from minijax.loop_ir import (
 )
 
 __all__ = [
-    "inline_single_uses", "values_to_inline", "is_worth_repeating", "reading_places", "add_places",
-    "reads_in_step", "Group", "loop_cuts", "merge_loops", "joined_group", "absorb",
-    "reads_all_in_step", "is_written_by", "merge_sole_consumers", "MAX_WAITING", "too_many_wait",
-    "last_reads", "use_counts", "final", "rebuild_groups", "merged_nest", "coalesce",
-    "coalesce_nest", "merge_axes", "is_one_loop", "coalesce_reduce", "LONG_COLUMN", "SIDE",
-    "walk_in_squares", "in_squares", "spans", "square_nest", "crosses",
+    "inline_single_uses", "values_to_inline", "values_that_wait", "MAX_WAITING_NESTS", "sources",
+    "itemsizes", "is_worth_repeating", "reading_places", "add_places", "reads_in_step", "Group",
+    "loop_cuts", "merge_loops", "joined_group", "absorb", "reads_all_in_step", "is_written_by",
+    "merge_sole_consumers", "MAX_WAITING", "too_many_wait", "last_reads", "use_counts", "final",
+    "rebuild_groups", "merged_nest", "coalesce", "coalesce_nest", "merge_axes", "is_one_loop",
+    "coalesce_reduce", "LONG_COLUMN", "SIDE", "walk_in_squares", "in_squares", "spans",
+    "square_nest", "crosses",
 ]
 
 
 # --- Values that one loop uses --------------------------------------------------------------------
 
 def inline_single_uses(program):
-    """Compute a value inside the only loop that reads it, where that is at another index.
+    """Compute a value inside the only loop that reads it, where that is at another index, or later.
 
-    Loops that read it at the same index are merged by `merge_loops` instead. A cheap value, one
-    operation on one load, is computed again in each loop that reads it.
+    Loops that read it at the same index are merged by `merge_loops` instead, if no call stands
+    between them. A cheap value, one operation on one load, is computed again in each loop that
+    reads it.
     """
     chosen, inlined, steps = values_to_inline(program), {}, []
     for step in program.steps:
@@ -53,6 +55,7 @@ def values_to_inline(program):
     needed = set(program.outputs) | {b for s in program.steps if not is_fusible(s)
                                      for b in buffers_read(s)}
     places, runs, chosen = reading_places(program.steps), {}, set()
+    waits = values_that_wait(program, places, needed)
     # Readers come first, since it matters whether a reader is itself computed elsewhere.
     for buffer, nest in reversed(simple_producers(program.steps).items()):
         found = list(places.get(buffer, {}).values())
@@ -60,10 +63,54 @@ def values_to_inline(program):
             continue
         counts = [times * runs.get(reader, 1) for reader, _, times in found]
         moved = any(reader in runs or not reads_in_step(reader, load) for reader, load, _ in found)
-        if moved and is_worth_repeating(nest, found, counts):
+        if (moved or buffer in waits) and is_worth_repeating(nest, found, counts):
             chosen.add(buffer)
             runs[nest] = max(1, -(-sum(counts) // buffer.size))
     return chosen
+
+
+def values_that_wait(program, places, needed):
+    """Values for one loop behind a call, made of others that are kept across that call anyway.
+
+    So the factor 1 - y² of the derivative of y = tanh x is not kept beside y, the operand of the
+    next product.
+    """
+    steps, producers, waits = program.steps, simple_producers(program.steps), set()
+    number = {step: i for i, step in enumerate(steps)}
+    calls = [i for i, step in enumerate(steps) if not is_fusible(step)]
+    last = {b: i for i, step in enumerate(steps) for b in buffers_read(step)}
+    last.update(dict.fromkeys(program.inputs, len(steps)))
+    only = {b: next(iter(found.values()))[0] for b, found in places.items()
+            if len(found) == 1 and b not in needed and b in producers
+            and not has_reduce(producers[b])}
+    for buffer, reader in only.items():
+        call = next((i for i in calls if i > number[producers[buffer]]), len(steps))
+        if call < number[reader]:
+            found = sources(buffer, producers, only)
+            longer = [b for b in found if last.get(b, -1) < number[reader]]
+            if (all([last.get(b, -1) > call for b in found])
+                    and itemsizes(found) <= 2 * itemsizes([buffer])
+                    and itemsizes(longer) <= itemsizes([buffer])):
+                waits.add(buffer)
+    return waits
+
+
+MAX_WAITING_NESTS = 8
+
+
+def sources(buffer, producers, only):
+    """What a value is made of, through values that have no other reader."""
+    found, todo = set(), [buffer]
+    for _ in range(MAX_WAITING_NESTS):
+        todo = [b for b in todo if b in only or found.add(b)]
+        if not todo:
+            break
+        todo.extend(buffers_read(producers[todo.pop()]))
+    return found.union(todo)
+
+
+def itemsizes(buffers):
+    return sum([b.dtype.itemsize for b in buffers])
 
 
 def is_worth_repeating(nest, found, counts):

@@ -21,8 +21,8 @@ from minijax.rules import UndefinedPrimal, Zero, instantiate_zeros, is_zero
 __all__ = [
     "memos", "Memo", "memo_by_jaxpr", "closed_program", "as_flat", "tracked", "untracked", "merge",
     "split_list", "any_flag", "none_of", "instantiated", "jvp_jaxpr", "batch_jaxpr",
-    "batch_jaxpr_to", "batched_aval", "partial_eval_jaxpr", "residual_sources", "program_used",
-    "transpose_jaxpr",
+    "batch_jaxpr_to", "batched_aval", "partial_eval_jaxpr", "residual_sources", "CHEAP",
+    "MAX_REDONE", "save_less", "what_to_save", "n_bytes", "program_used", "transpose_jaxpr",
 ]
 
 
@@ -177,7 +177,8 @@ def partial_eval_jaxpr(jaxpr, unknown, wanted=()):
     number of residuals comes `sources`, for each residual its argument's number or None.
     """
     known, consts, later, out_unknown, n_residuals = split_jaxpr(jaxpr, unknown, wanted)
-    known, sources = residual_sources(convert_constvars_jaxpr(known), n_residuals)
+    known, later, n_residuals = save_less(convert_constvars_jaxpr(known), later, n_residuals)
+    known, sources = residual_sources(known, n_residuals)
     return known, consts, later, out_unknown, sources
 
 
@@ -188,6 +189,69 @@ def residual_sources(known, n_residuals):
     sources = [position.get(v) if isinstance(v, Var) else None for v in known.outvars[first:]]
     kept = [v for v, s in zip(known.outvars[first:], sources) if s is None]
     return known.replace(outvars=[*known.outvars[:first], *kept]), sources
+
+
+# Operations that take no longer than writing their result to memory and reading it back.
+CHEAP = frozenset("neg abs sign add add_any sub mul div square integer_pow max min not and or xor "
+                  "eq ne lt le gt ge select_n convert_element_type broadcast_in_dim reshape "
+                  "squeeze iota".split())
+MAX_REDONE = 6         # how many of them deep
+
+
+def save_less(known, later, n_residuals):
+    """The two parts of a split with fewer residuals: the later one makes cheap values again itself.
+
+    A value is made again if it can be from other residuals, or from one smaller value.
+    """
+    outs, residuals = split_list(known.outvars, [len(known.outvars) - n_residuals])
+    later = dce_jaxpr(later)
+    inside, inputs = split_list(later.invars, [n_residuals])
+    name = {r: v for r, v, read in zip(residuals, inside, inputs_read(later)) if read}
+    kept, redone = what_to_save(known, list(name))
+
+    def named(atom):
+        return name.setdefault(atom, Var(atom.aval)) if isinstance(atom, Var) else atom
+    eqns = [eqn.replace(invars=list(map(named, eqn.invars)), outvars=list(map(named, eqn.outvars)))
+            for eqn in redone]
+    later = later.replace(invars=[*map(named, kept), *inputs], eqns=[*eqns, *later.eqns])
+    return known.replace(outvars=[*outs, *kept]), later, len(kept)
+
+
+def what_to_save(known, residuals):
+    """Values of a program from which cheap equations make the residuals, and those equations."""
+    maker = {eqn.outvars[0]: eqn for eqn in known.eqns if eqn.primitive.name in CHEAP}
+    number = {v: i for i, eqn in enumerate(known.eqns) for v in eqn.outvars}
+    kept, redone = {}, set()
+
+    def operands(v):
+        return [a for a in maker[v].invars if isinstance(a, Var)]
+
+    def is_there(v, depth=MAX_REDONE):
+        return v in kept or depth and v in maker and all(
+            [is_there(a, depth - 1) for a in operands(v)])
+
+    def save(v):
+        if v in maker and len(operands(v)) == 1 and n_bytes(operands(v)[0]) < n_bytes(v):
+            save(operands(v)[0])
+        elif not is_there(v):
+            kept[v] = True
+
+    def redo(v):
+        if v not in kept and number[v] not in redone:
+            redone.add(number[v])
+            for a in operands(v):
+                redo(a)
+
+    for v in sorted(residuals, key=lambda v: number.get(v, -1)):
+        save(v)
+    for v in residuals:
+        redo(v)
+    kept = [v for v in dict.fromkeys([*residuals, *kept]) if v in kept]
+    return kept, [known.eqns[i] for i in sorted(redone)]
+
+
+def n_bytes(var):
+    return var.aval.size * var.aval.dtype.itemsize
 
 
 # --- Dead code ------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from minijax.core import Primitive, set_current_trace
 from minijax.higher_order.evaluate import run_equation, run_program, runs_compiled
 from minijax.higher_order.programs import (
     any_flag, batch_jaxpr, batch_jaxpr_to, closed_program, instantiated, jvp_jaxpr, memo_by_jaxpr,
-    merge, split_list, tracked, transpose_jaxpr, untracked,
+    merge, save_less, split_list, tracked, transpose_jaxpr, untracked,
 )
 from minijax.interpreters.partial_eval import split_jaxpr, trace_unknown
 from minijax.interpreters.staging import JaxprTrace
@@ -130,8 +130,8 @@ def split_body(jaxpr, sizes, unknown):
             break
         carry_unknown = found
     flags = const_unknown, carry_unknown, row_unknown
-    return parts_of_body(convert_constvars_jaxpr(known), consts, later, n_residuals, flags,
-                         tuple(out_unknown))
+    known, later, n_residuals = save_less(convert_constvars_jaxpr(known), later, n_residuals)
+    return parts_of_body(known, consts, later, n_residuals, flags, tuple(out_unknown))
 
 
 def parts_of_body(known, consts, later, n_residuals, unknown, out_unknown):

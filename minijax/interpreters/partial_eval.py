@@ -9,11 +9,14 @@ from minijax.avals import typeof
 from minijax.core import get_current_trace, set_current_trace
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.staging import JaxprTrace
-from minijax.jaxpr import convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr
+from minijax.jaxpr import convert_constvars_jaxpr, dce_jaxpr, eval_jaxpr, inputs_read
 from minijax.leaks import leak_checked
 from minijax.rules import Zero, is_zero
 
-__all__ = ["PartialEvalTrace", "trace_unknown", "linearize_flat", "apply_linear", "split_jaxpr"]
+__all__ = [
+    "PartialEvalTrace", "trace_unknown", "without_unread_consts", "linearize_flat", "apply_linear",
+    "split_jaxpr",
+]
 
 
 # --- The trace ------------------------------------------------------------------------------------
@@ -48,9 +51,16 @@ def trace_unknown(f, in_avals, name="<function>"):
         with set_current_trace(trace):
             outs = f(*args)
         jaxpr, consts = trace.to_jaxpr(outs)
-        return dce_jaxpr(jaxpr), consts
+        return without_unread_consts(dce_jaxpr(jaxpr), consts)
     finally:
         trace.end()
+
+
+def without_unread_consts(jaxpr, consts):
+    """The program without constvars that it does not read, which would keep their values alive."""
+    read = inputs_read(jaxpr.replace(invars=jaxpr.constvars))
+    kept = [(v, x) for v, x, flag in zip(jaxpr.constvars, consts, read) if flag]
+    return jaxpr.replace(constvars=[v for v, _ in kept]), [x for _, x in kept]
 
 
 # --- linearize ------------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ from minijax.rules import (
 
 __all__ = [
     "take_along", "sort_p", "sort", "sort_key_val", "sort_together", "sort_key", "sort_aval",
-    "sort_jvp", "top_k_p", "top_k", "largest", "ordered_integers", "top_k_aval", "top_k_jvp",
+    "sort_jvp", "top_k_p", "top_k", "largest", "places_of_largest", "ordered_integers",
+    "top_k_aval", "top_k_jvp",
 ]
 
 
@@ -109,10 +110,23 @@ def top_k(operand, k, *, axis=-1):
     return top_k_p.bind(operand, k=operator.index(k), axis=axis)
 
 def largest(x, *, k, axis):
+    keys = np.moveaxis(ordered_integers(x), axis, -1)
+    places = places_of_largest(keys, k)
     # ~ reverses the order of integers (-x would overflow), so a stable sort finds first ones first
-    order = np.argsort(~ordered_integers(x), axis=axis, kind="stable")
-    indices = np.take(order, np.arange(k), axis)
+    order = np.argsort(~np.take_along_axis(keys, places, -1), axis=-1, kind="stable")
+    indices = np.moveaxis(np.take_along_axis(places, order, -1), -1, axis)
     return [np.take_along_axis(x, indices, axis), indices.astype(np.int32)]
+
+def places_of_largest(keys, k):
+    """Where the k largest keys of each row are, first to last; of equal keys the first ones."""
+    *rows, n = keys.shape
+    if k == 0:
+        return np.zeros((*rows, 0), np.intp)
+    bound = np.partition(keys, n - k, axis=-1)[..., n - k, None]
+    above, equal = keys > bound, keys == bound
+    room = k - np.sum(above, axis=-1, keepdims=True)
+    chosen = above | (equal & (np.cumsum(equal, axis=-1) <= room))
+    return np.nonzero(chosen)[-1].reshape(*rows, k)
 
 def ordered_integers(x):
     """Integers (or bools) in the order of x: a float's bits, those of negative ones flipped."""
