@@ -2,7 +2,7 @@
 """Layer: compiler. Home: ref_machine. In JAX: XLA's and LLVM's loop vectorizers.
 
 Loops in which a vector takes the place of a number: so many turns at once as it has lanes. LLVM can
-find such loops by itself, and takes most of its time for that; here it is told.
+find such loops by itself, but that takes it long; here it is told.
 """
 
 from typing import NamedTuple

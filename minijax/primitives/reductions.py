@@ -24,11 +24,11 @@ from minijax.rules import (
 
 __all__ = [
     "as_axes", "kept_axes", "check_axes", "def_reduction_aval", "expand", "is_narrow",
-    "accumulate_wide", "reduce_sum_p", "reduce_sum", "reduce_prod_p", "reduce_prod",
-    "reduce_prod_jvp", "product_along", "lowest", "highest", "tangent_of_chosen", "reduce_max_p",
-    "reduce_max", "maximum_over", "reduce_min_p", "reduce_min", "minimum_over", "def_place_aval",
-    "argmax_p", "argmax", "first_maximum", "argmin_p", "argmin", "first_minimum", "reduce_and_p",
-    "reduce_and", "reduce_or_p", "reduce_or", "reduce_xor_p", "reduce_xor",
+    "accumulate_wide", "ROWS", "shortened", "reduce_sum_p", "reduce_sum", "reduce_prod_p",
+    "reduce_prod", "reduce_prod_jvp", "product_along", "lowest", "highest", "tangent_of_chosen",
+    "reduce_max_p", "reduce_max", "maximum_over", "reduce_min_p", "reduce_min", "minimum_over",
+    "def_place_aval", "argmax_p", "argmax", "first_maximum", "argmin_p", "argmin", "first_minimum",
+    "reduce_and_p", "reduce_and", "reduce_or_p", "reduce_or", "reduce_xor_p", "reduce_xor",
 ]
 
 
@@ -73,9 +73,29 @@ def is_narrow(dtype):
 def accumulate_wide(ufunc):
     """reduce(x, axes) by a ufunc: narrow floats accumulate in float32 and are rounded once."""
     def reduction(x, *, axes):
-        dtype = np.dtype(np.float32) if is_narrow(x.dtype) else x.dtype
-        return ufunc.reduce(x, axis=axes, dtype=dtype).astype(x.dtype, copy=False)
+        dtype, parts = np.dtype(np.float32) if is_narrow(x.dtype) else x.dtype, x
+        for axis in axes if len(axes) < x.ndim else ():
+            parts = shortened(ufunc, parts, axis, dtype)
+        return ufunc.reduce(parts, axis=axes, dtype=dtype).astype(x.dtype, copy=False)
     return reduction
+
+
+ROWS = 32
+
+
+def shortened(ufunc, x, axis, dtype):
+    """`x` with a long axis cut into ROWS pieces that are combined, until it is short.
+
+    NumPy combines neighbours in memory by a tree, but rows one after the other: the sum of many
+    loses digits, and short rows take long. A piece is one long row.
+    """
+    while x.shape[axis] > 2 * ROWS and x.strides[axis] > x.itemsize:
+        length = x.shape[axis] // ROWS
+        pieces, rest = np.split(x, [length * ROWS], axis)
+        pieces = pieces.reshape(*x.shape[:axis], ROWS, length, *x.shape[axis + 1:])
+        parts = ufunc.reduce(pieces, axis=axis, dtype=dtype)
+        x = np.concatenate([parts, rest], axis, dtype=dtype) if rest.shape[axis] else parts
+    return x
 
 
 # --- Sums and products ----------------------------------------------------------------------------
