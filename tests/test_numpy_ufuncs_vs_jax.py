@@ -581,3 +581,17 @@ def test_reduction_under_jit_and_vmap(name):
     expected = f(mnp.asarray(WITH_NAN), axis=1)
     assert_same(minijax.vmap(over_rows)(WITH_NAN), expected, name + " under vmap")
     assert_same(minijax.jit(minijax.vmap(over_rows))(WITH_NAN), expected, name + " under both")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_a_power_that_is_a_root(dtype):
+    """It is √x but at -∞ and -0.0: of an array, of one number, compiled and not."""
+    x = np.array([-np.inf, -0.0, 0.0, np.inf, -1, 4, np.nan, 2, 1e4, -1e-3], np.float32)
+    root = lambda x: x ** 0.5
+    want = np.asarray(root(jnp.asarray(x, dtype))).astype(np.float32)
+    x = mnp.asarray(x, dtype)
+    one_by_one = lambda f: mnp.stack([f(number) for number in x])
+    for got in root(x), minijax.jit(root)(x), one_by_one(root), one_by_one(minijax.jit(root)):
+        got = np.asarray(got).astype(np.float32)
+        np.testing.assert_allclose(got, want, rtol=2e-6 if dtype == "float32" else 1e-2)
+        assert not np.signbit(got[~np.isnan(got)]).any()

@@ -272,3 +272,15 @@ def test_a_vjp_may_be_applied_again():
     _, f_vjp = mj.vjp(lambda x: x * x, vector)
     for scale in (1.0, 2.0):
         np.testing.assert_allclose(f_vjp(scale * ct)[0], 2 * vector * ct * scale, rtol=1e-6)
+
+
+def test_an_equation_that_runs_backwards_is_from_the_line_of_its_own():
+    """As in JAX: messages and tools lead to where the value was used, not to the call of grad."""
+    def f(x):
+        y = jnp.sin(x)
+        return jnp.sum(y * 2.0)
+
+    jaxpr = mj.make_jaxpr(mj.grad(f))(np.ones(3, np.float32)).jaxpr
+    lines = {eqn.source_info.line - f.__code__.co_firstlineno for eqn in jaxpr.eqns
+             if eqn.primitive.name == "mul" and eqn.source_info.code is f.__code__}
+    assert lines == {1, 2}

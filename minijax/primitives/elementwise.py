@@ -46,23 +46,23 @@ __all__ = [
     "shift_right_logical_p", "shift_right_logical", "logical_shift", "population_count_p",
     "population_count", "count_ones", "clz_p", "clz", "count_leading_zeros", "exp_p", "exp",
     "exp2_p", "exp2", "expm1_p", "expm1", "log_p", "log", "log1p_p", "log1p", "logistic_p",
-    "logistic", "pow_p", "pow", "pow_aval", "pow_base_tangent", "elementwise_shape_of",
-    "power_term", "power_rest", "power_term_at_zero", "pair_like", "sqrt_p", "sqrt", "rsqrt_p",
-    "rsqrt", "cbrt_p", "cbrt", "sin_p", "sin", "cos_p", "cos", "tan_p", "tan", "asin_p", "asin",
-    "acos_p", "acos", "atan_p", "atan", "atan2_p", "atan2", "sinh_p", "sinh", "cosh_p", "cosh",
-    "tanh_p", "tanh", "asinh_p", "asinh", "acosh_p", "acosh", "atanh_p", "atanh", "erf_p", "erf",
-    "erfc_p", "erfc", "erf_inv_p", "erf_inv", "inverse_of_erf", "lgamma_p", "lgamma",
-    "log_abs_gamma", "digamma_p", "digamma", "digamma_or_nan", "digamma_series", "DIGAMMA_TERMS",
-    "polygamma_p", "polygamma", "no_derivative_by_order", "polygamma_series", "sum_of_powers",
-    "sum_of_far_powers", "POWER_TERMS", "floor_p", "floor", "ceil_p", "ceil", "RoundingMethod",
-    "round_p", "round", "round_to_nearest", "ROUNDINGS", "nextafter_p", "nextafter", "next_narrow",
-    "reduce_precision_p", "reduce_precision", "round_to_precision", "reduce_precision_aval",
-    "rounded_bits", "complex_dtype", "real_p", "real", "imag_p", "imag", "complex_p", "complex",
-    "from_parts", "conj_p", "conj", "conjugate", "convert_element_type_p", "convert_element_type",
-    "convert", "float_to_integer", "integer_bounds", "convert_aval", "convert_jvp",
-    "convert_transpose", "bitcast_convert_type_p", "bitcast_convert_type", "reinterpret",
-    "bitcast_shape", "bitcast_aval", "bitcast_batch", "bitcast_lowering", "take_bits_apart",
-    "put_bits_together", "bits_of", "copy_p", "copy",
+    "logistic", "pow_p", "pow", "pow_aval", "pow_base_tangent", "elementwise_shape_of", "power",
+    "power_or_root", "power_term", "power_rest", "power_term_at_zero", "pair_like", "sqrt_p",
+    "sqrt", "rsqrt_p", "rsqrt", "cbrt_p", "cbrt", "sin_p", "sin", "cos_p", "cos", "tan_p", "tan",
+    "asin_p", "asin", "acos_p", "acos", "atan_p", "atan", "atan2_p", "atan2", "sinh_p", "sinh",
+    "cosh_p", "cosh", "tanh_p", "tanh", "asinh_p", "asinh", "acosh_p", "acosh", "atanh_p", "atanh",
+    "erf_p", "erf", "erfc_p", "erfc", "erf_inv_p", "erf_inv", "inverse_of_erf", "lgamma_p",
+    "lgamma", "log_abs_gamma", "digamma_p", "digamma", "digamma_or_nan", "digamma_series",
+    "DIGAMMA_TERMS", "polygamma_p", "polygamma", "no_derivative_by_order", "polygamma_series",
+    "sum_of_powers", "sum_of_far_powers", "POWER_TERMS", "floor_p", "floor", "ceil_p", "ceil",
+    "RoundingMethod", "round_p", "round", "round_to_nearest", "ROUNDINGS", "nextafter_p",
+    "nextafter", "next_narrow", "reduce_precision_p", "reduce_precision", "round_to_precision",
+    "reduce_precision_aval", "rounded_bits", "complex_dtype", "real_p", "real", "imag_p", "imag",
+    "complex_p", "complex", "from_parts", "conj_p", "conj", "conjugate", "convert_element_type_p",
+    "convert_element_type", "convert", "float_to_integer", "integer_bounds", "convert_aval",
+    "convert_jvp", "convert_transpose", "bitcast_convert_type_p", "bitcast_convert_type",
+    "reinterpret", "bitcast_shape", "bitcast_aval", "bitcast_batch", "bitcast_lowering",
+    "take_bits_apart", "put_bits_together", "bits_of", "copy_p", "copy",
 ]
 
 
@@ -846,7 +846,14 @@ def pow_base_tangent(t, x, y):
 def elementwise_shape_of(x, y):
     return elementwise_shape(pow_p, [typeof(x), typeof(y)])
 
-def_checked_impl(pow_p, lambda x, y: np.power(x, y.astype(x.dtype, copy=False)))
+def power(x, y):
+    out = np.power(x, y.astype(x.dtype, copy=False))
+    if y.ndim or y != 0.5 or not dtypes.issubdtype(x.dtype, np.floating):
+        return out
+    # NumPy takes √x, which is NaN at -∞ and -0.0 at -0.0
+    return np.where(x == -np.inf, x.dtype.type(np.inf), out + x.dtype.type(0))
+
+def_checked_impl(pow_p, power)
 pow_p.def_abstract_eval(pow_aval)
 # x^y = e^(y log x), so its derivative by y is x^y log x; 0^y is constant where it is defined
 defjvp_with_result(pow_p, lambda t, out, x, y: pow_base_tangent(t, x, y),
@@ -854,8 +861,15 @@ defjvp_with_result(pow_p, lambda t, out, x, y: pow_base_tangent(t, x, y),
 def_not_linear(pow_p)
 pow_p.def_jet(lambda k, out, x, y: power_term(k, out, x, y))
 defbroadcasting(pow_p)
-lower_elementwise(pow_p, lambda x, y: op("pow", x, loop_ir.convert(y, x.dtype)),
-                  lambda x, y: complex_pairs.power(x, pair_like(y, x)))
+
+def power_or_root(x, y):
+    y = loop_ir.convert(y, x.dtype)
+    if not (isinstance(y, Const) and y.value == 0.5):
+        return op("pow", x, y)
+    root = op("add", op("sqrt", x), const_like(x, 0))
+    return op("select", op("eq", x, const_like(x, -np.inf)), const_like(x, np.inf), root)
+
+lower_elementwise(pow_p, power_or_root, lambda x, y: complex_pairs.power(x, pair_like(y, x)))
 
 def power_term(k, out, x, y):
     # an exponent that moves: x^y = x^r e^((y - r) log x) with a constant r, that of order 0 of y
