@@ -131,9 +131,11 @@ def test_every_module_has_a_home(path):
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_lines_are_short(path):
+def test_lines_are_short_and_definitions_stand_apart(path):
     lines = path.read_text().splitlines()[1:]      # the first is the exporter's
     assert [line for line in lines if len(line) > 100] == []
+    assert [line for before, line in zip(lines, lines[1:])
+            if before.startswith("    ") and line.startswith(("def ", "class ", "@"))] == []
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -29,10 +29,7 @@ def usable_donations(in_avals, out_avals, donated):
 
 
 def reuse_memory(program, donated):
-    """Store results in the memory of the inputs with these numbers, and of arrays of the program's
-
-    own, as far as that is safe.
-    """
+    """Put results into the memory of the inputs `donated` and of temporaries, if that is safe."""
     for old in [*(program.inputs[number] for number in donated), *large_temporaries(program)]:
         new = next((b for b in program.outputs if may_take_place(program, b, old)), None)
         if new is not None:

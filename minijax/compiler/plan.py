@@ -87,6 +87,8 @@ def is_worth_speed(nest, around=1):
     """Whether LLVM should vectorise a nest, which loops around it run `around` times."""
     # for a large body both what it costs and what it saves are larger
     return evaluations(nest) * around >= SHORT
+
+
 # Operations that are calls, or look into tables: there are no vectors of them.
 ONE_BY_ONE = frozenset("sin cos tan lgamma nextafter rem".split())
 

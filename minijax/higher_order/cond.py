@@ -62,6 +62,8 @@ def take_all(program, numbers, avals):
 def any_of(flags_of_each):
     """For each result, whether its flag is set in any branch."""
     return tuple([any(flags) for flags in zip(*flags_of_each)])
+
+
 def transformed_alike(transform, branches, *args):
     """The transformed branches, their common constants, and which results come out in any of them.
 
