@@ -6,17 +6,18 @@ array, the copy would make each turn take as long as the array is large. So a co
 reads later is left out, and the update changes the array where it is.
 """
 
-from minijax.compiler.bodies import rebuild
+from minijax.compiler.bodies import Builder, plain_load, rebuild
 from minijax.compiler.dead_steps import body_program, has_calls
 from minijax.loop_ir import (
-    Axis, Branch, Call, Const, Load, Loop, Nest, Product, Program, Store, While, all_nodes,
-    buffers_read, buffers_written, programs_in, with_programs,
+    Axis, Branch, Buffer, Call, Const, Load, Loop, Nest, Product, Program, Store, While, all_nodes,
+    buffers_read, buffers_written, is_fusible, nodes_read, programs_in, with_programs,
 )
 
 __all__ = [
     "update_in_place", "updated_in_place", "dying_copy", "put_last", "is_plain_copy",
-    "reads_before_it_writes", "reads_where_it_writes", "rename", "rename_in_step", "add_in_place",
-    "sums_begun", "begun_with", "growing_sum", "is_made_of_rows", "fills_with_zeros", "copy_of",
+    "reads_before_it_writes", "reads_where_it_writes", "read_first", "depending_on", "needed_for",
+    "rename", "rename_in_step", "add_in_place", "sums_begun", "begun_with", "growing_sum",
+    "is_made_of_rows", "fills_with_zeros", "copy_of",
 ]
 
 
@@ -37,9 +38,8 @@ def updated_in_place(loop):
     """The loop without copies of carries whose old value no step reads after the copy."""
     *condition, body = programs_in(loop)
     carries = loop.carries
-    while (copy := dying_copy(body, {now for _, now, _ in carries})) is not None:
-        old, new = copy.body[0].buffer, copy.body[1].buffer
-        steps = [s for s in put_last(body.steps, copy) if s is not copy]
+    while (found := dying_copy(body, {now for _, now, _ in carries})) is not None:
+        old, new, steps = found
         body = rename(Program(body.inputs, steps, body.outputs, body.eqns), {new: old})
         carries = [(start, now, old if f is new else f) for start, now, f in carries]
     made = with_programs(loop, [*condition, body])
@@ -48,18 +48,22 @@ def updated_in_place(loop):
 
 
 def dying_copy(body, nows):
-    """A nest that copies a carry, or a buffer of the body's own, which nobody reads later."""
-    for step in body.steps:
-        if not is_plain_copy(step):
-            continue
-        old, new = step.body[0].buffer, step.body[1].buffer
+    """(old, new, steps) if a nest copies old to new, and without it the steps do the same in old.
+
+    `old` is a carry, or a buffer of the body's own, and nobody reads it later.
+    """
+    for copy in filter(is_plain_copy, body.steps):
+        old, new = copy.body[0].buffer, copy.body[1].buffer
         is_ours = old in nows or old not in body.inputs and old not in body.outputs
-        after = put_last(body.steps, step)
-        after = after[after.index(step) + 1:]
-        updates = [s for s in after if new in buffers_written(s)]
-        if is_ours and updates and all(reads_before_it_writes(s, old, new, updates[0])
-                                       for s in after):
-            return step
+        first = next((s for s in body.steps if s is not copy and new in buffers_written(s)), None)
+        if not is_ours or first is None:
+            continue
+        steps = [part for s in body.steps for part in
+                 ([s] if reads_before_it_writes(s, old, new, first) else read_first(s, old, new))]
+        steps = put_last(steps, copy)
+        place = steps.index(copy)
+        if all(reads_before_it_writes(s, old, new, first) for s in steps[place + 1:]):
+            return old, new, steps[:place] + steps[place + 1:]
     return None
 
 
@@ -105,6 +109,61 @@ def reads_where_it_writes(nest, old, new):
         return False
     loads = [n for n in all_nodes(nest.body) if isinstance(n, Load) and n.buffer is old]
     return all(n in nest.body and n.index == s.index for n in loads for s in stores)
+
+
+def read_first(step, old, new):
+    """The step, or two in its place: one reads `old` and computes, the next stores it in `new`.
+
+    Between them the values stand in memory of their own, which must be less than the copy.
+    """
+    if not is_fusible(step) or new not in buffers_written(step):
+        return [step]
+    stores = [n for n in step.body if isinstance(n, Store)]
+    late = depending_on(new, step.body)
+    last = [n for n in stores if n.buffer is new or n in late]
+    values = depending_on(old, step.body) - late - {*stores}
+    after = needed_for(last, step.body, values)
+    kept = {n: Buffer([a.size for a in step.axes], n.dtype) for n in after if n in values}
+    others = {n.buffer for n in stores} - {new}
+    if len(kept) * step.count() >= old.size or not others.isdisjoint(
+            n.buffer for n in all_nodes(step.body) if isinstance(n, Load)):
+        return [step]
+    ends = [*kept, *(n for n in stores if n not in last)]
+    to_memory = [Store(b, step.order(), n, None, n.eqn) for n, b in kept.items()]
+    early = Nest(step.axes, needed_for(ends, step.body) + to_memory)
+    return [early, rebuild(Nest(step.axes, after), plain_load, _FromMemory(kept, step.order()))]
+
+
+class _FromMemory(Builder):
+    """Copies a body, loading the values of some nodes from where they were kept."""
+
+    def __init__(self, kept, order):
+        super().__init__()
+        self.kept, self.order = kept, order
+
+    def copy_node(self, node, *rest):
+        if node in self.kept:
+            return self.load(self.kept[node], self.order, (), node.eqn)
+        return super().copy_node(node, *rest)
+
+
+def depending_on(buffer, body):
+    """The nodes of a body whose values depend on what a buffer holds."""
+    found = set()
+    for node in body:
+        if not found.isdisjoint(nodes_read(node)) or any(
+                isinstance(n, Load) and n.buffer is buffer for n in all_nodes([node])):
+            found.add(node)
+    return found
+
+
+def needed_for(ends, body, given=()):
+    """The nodes of a body that some are computed from, and these, but nothing that is given."""
+    found = {*ends}
+    for node in reversed(body):
+        if node in found and node not in given:
+            found.update(nodes_read(node))
+    return [n for n in body if n in found]
 
 
 def rename(program, names):
