@@ -26,6 +26,7 @@ from minijax.interpreters.partial_eval import (
 from minijax.interpreters.staging import trace_to_closed_jaxpr
 from minijax.interpreters.transpose import backward_pass
 from minijax.jaxpr import dce_jaxpr
+from minijax.primitives.elementwise import convert_element_type
 from minijax.rules import UndefinedPrimal, full_like_aval, instantiate_zeros
 from minijax.tracebacks import api_boundary
 from minijax.tree_util import (
@@ -40,8 +41,8 @@ __all__ = [
     "LateOutAxes", "broadcast_axes", "flatten_axes", "canonical_axis", "mapped_size",
     "size_mismatch", "jacfwd", "jacrev", "jacobian", "hessian", "jacobian_by", "PerArg",
     "standard_basis", "columns_of_jacobian", "rows_of_jacobian", "offsets", "split_into",
-    "row_block", "without_float0", "ShapeDtypeStruct", "aval_of_argument", "make_jaxpr",
-    "eval_shape", "linear_transpose", "check_one_kind", "Device", "CPU", "devices", "local_devices",
+    "row_block", "typed_like", "ShapeDtypeStruct", "aval_of_argument", "make_jaxpr", "eval_shape",
+    "linear_transpose", "check_one_kind", "Device", "CPU", "devices", "local_devices",
     "device_count", "local_device_count", "default_backend", "device_put", "device_get",
     "block_until_ready",
 ]
@@ -92,9 +93,10 @@ def jvp(fun, primals, tangents, has_aux=False):
                         f"{type(primals).__name__} and {type(tangents).__name__}")
     ps, in_tree = tree_flatten(tuple(primals))
     ts, tangent_tree = tree_flatten(tuple(tangents))
-    if in_tree != tangent_tree:
+    if in_tree != tangent_tree or isinstance(primals, list) != isinstance(tangents, list):
         raise TypeError("primal and tangent arguments to jvp must have the same tree structure; "
-                        f"primals have {in_tree}, tangents have {tangent_tree}")
+                        f"primals have {tree_structure(primals)}, tangents have "
+                        f"{tree_structure(tangents)}")
     for p, t in zip(ps, ts):
         check_tangent(typeof(p), t, f"jvp of {fun_name(fun)}")
     flat = (FlatFunctionWithAux if has_aux else FlatFunction)(fun, in_tree)
@@ -428,7 +430,8 @@ def standard_basis(leaves):
 
 
 def columns_of_jacobian(f, args, has_aux, holomorphic):
-    leaves, in_tree = tree_flatten(tuple(args))
+    args = tuple(args)
+    leaves, in_tree = tree_flatten(args)
     basis = tree_unflatten(in_tree, standard_basis(leaves))
     # Not linearize: between its two passes the residuals of a long loop would have to be kept.
     push = vmap(lambda *tangents: jvp(f, args, tangents, has_aux=has_aux),
@@ -459,7 +462,7 @@ def offsets(leaves):
 
 def split_into(columns, out, leaves, in_tree):
     ends = offsets(leaves)
-    columns = without_float0(columns, out)
+    columns = typed_like(columns, out)
     blocks = [columns[..., a:b].reshape(*typeof(out).shape, *typeof(x).shape)
               for a, b, x in zip(ends, ends[1:], leaves)]
     return PerArg(tree_unflatten(in_tree, blocks))
@@ -467,13 +470,15 @@ def split_into(columns, out, leaves, in_tree):
 
 def row_block(rows, k, outs, x):
     ends = offsets(outs)
-    block = without_float0(rows, x)[ends[k]:ends[k + 1]]
+    block = typed_like(rows, x)[ends[k]:ends[k + 1]]
     return block.reshape(*typeof(outs[k]).shape, *typeof(x).shape)
 
 
-def without_float0(rows, x):
-    """Derivatives of or by `x`; for an integer zeros of its dtype, as in JAX's Jacobians."""
-    return full_like_aval(typeof(x).update(shape=rows.shape), 0) if is_float0(rows) else rows
+def typed_like(rows, x):
+    """Derivatives of or by `x`, weakly typed as it is; for an integer zeros of its dtype."""
+    if is_float0(rows):
+        return full_like_aval(typeof(x).update(shape=rows.shape), 0)
+    return convert_element_type(rows, typeof(rows).dtype, typeof(x).weak_type)
 
 
 # --- Programs -------------------------------------------------------------------------------------

@@ -171,7 +171,10 @@ def switch(index, branches, *operands, operand=_NOTHING):
         raise ValueError("lax.switch: the sequence of branches is empty")
     if len(branches) == 1:
         return branches[0](*operands)
-    index = clamp(np.int32(0), convert_element_type(index, np.int32), np.int32(len(branches) - 1))
+    last = len(branches) - 1
+    if isinstance(index, int):
+        index = np.int32(min(max(index, 0), last))
+    index = clamp(np.int32(0), convert_element_type(index, np.int32), np.int32(last))
     if disable_jit.value and is_concrete(index):
         return branches[int(index)](*operands)
     names = tuple([f"branch {i}" for i in range(len(branches))])

@@ -113,7 +113,7 @@ EXPLAINS = {
         primitives.structural primitives.reductions primitives.cumulative primitives.dot
         numpy.manipulation numpy.contractions""",
     "thirty-two-bits": "debugging.check_result_types",
-    "shapes-of-values": "primitives.structural.canonicalize_shape numpy.indexing.bounds_of",
+    "shapes-of-values": "primitives.structural.canonicalize_shape numpy.indexing.bounds_of ops",
     "indices": "primitives.indexing numpy.indexing",
     "arrays-as-python-values": "array avals.ShapedArray.length core.Tracer.__iter__ "
                                "core.Tracer.__len__",
@@ -128,7 +128,7 @@ EXPLAINS = {
         avals.AbstractValue.to_tangent_aval experimental.jet""",
     "axes-of-vmap": """api.vmap api.broadcast_axes api.canonical_axis api.mapped_size
         interpreters.batching""",
-    "trees-that-do-not-match": "tree_util",
+    "trees-that-do-not-match": "tree_util flatten_util",
     "arguments-of-loops-and-branches": "control_flow",
     "missing-rules": "core.rule_for extending rule_tables",
     "rules-of-your-own": """custom_derivatives custom_batching solves higher_order.custom_jvp

@@ -52,6 +52,18 @@ def test_jacobians_of_trees():
         check(lambda lib: getattr(lib, name)(loss(lib))(PARAMS, V))
 
 
+@pytest.mark.parametrize("name", ["jacfwd", "jacrev", "hessian"])
+def test_weak_types_of_jacobians(name):
+    def types(lib, f, x):
+        jac = getattr(lib, name)(lambda x: f(lib, x))(x)
+        return [(y.dtype, y.shape, y.weak_type) for y in lib.tree_util.tree_leaves(jac)]
+
+    for f, x in (lambda lib, x: x * x * 2.0, 1.5), (lambda lib, x: x * lib.numpy.ones(2), 1.5), (
+            lambda lib, x: {"s": x[0] * x[1], "w": x[0] * 2}, (1.5, V)), (
+            lambda lib, x: 2.0 + 0 * lib.numpy.sum(x), V):
+        assert types(minijax, f, x) == types(jax, f, x)
+
+
 def test_has_aux():
     f = lambda lib: lambda x: (lib.numpy.sum(x ** 2), {"seen": x, "name": 3})
     check(lambda lib: lib.grad(f(lib), has_aux=True)(V))

@@ -51,6 +51,8 @@ FUNCTIONS = {
     "switch": lambda lib: lib.lax.switch(1, [lambda x: x, lambda x: -x, lambda x: x * x], V),
     "switch below": lambda lib: lib.lax.switch(-5, [lambda x: x, lambda x: -x], V),
     "switch above": lambda lib: lib.lax.switch(np.uint8(9), [lambda x: x, lambda x: -x], V),
+    "switch by a long integer": lambda lib: lib.lax.switch(
+        -2 ** 40, [lambda x: x, lambda x: -x], V),
     "switch of one": lambda lib: lib.lax.switch(3, [lambda x, y: x + y], V, 1.0),
     "while": lambda lib: lib.lax.while_loop(lambda s: s[0] < 10, lambda s: (s[0] + 3, s[1] * 2),
                                             (0, V)),

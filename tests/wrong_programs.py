@@ -216,6 +216,7 @@ def wrong_programs(jax):
             "jacfwd of complex": lambda: jax.jacfwd(lambda x: x)(1j),
             "jacrev of int": lambda: jax.jacrev(lambda x: x)(1),
             "jvp structure": lambda: jax.jvp(lambda x: x, (1.0,), ((1.0, 2.0),)),
+            "jvp list and tuple": lambda: jax.jvp(lambda x: x, (1.0,), [1.0]),
             "jvp no tuple": lambda: jax.jvp(lambda x: x, 1.0, 1.0),
             "jvp lengths": lambda: jax.jvp(lambda x: x, (1.0,), (1.0, 1.0)),
             "jvp dtype": lambda: jax.jvp(lambda x: x, (1.0,), (1,)),
