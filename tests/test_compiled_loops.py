@@ -221,6 +221,70 @@ def test_no_update_in_place_while_the_old_value_is_needed():
     check_all(lambda x: lax.fori_loop(0, 5, twice, x), x)
 
 
+def is_changed_in_place(program, size):
+    """Whether the only loop of a program has carries of this size, and copies none in its turns."""
+    loop, = [s for s in program.steps if isinstance(s, Loop)]
+    carries = [(now, following) for _, now, following in loop.carries if now.size == size]
+    return carries and all(now is following for now, following in carries)
+
+
+# (i, a row of indices, the array) -> the array changed from other places of itself
+FROM_OTHERS = {
+    "the row before": lambda lib, i, k, c: c.at[i].set(lib.numpy.tanh(c[i - 1]) + 1),
+    "the row after": lambda lib, i, k, c: c.at[i].set(c[i + 1] * 0.5 - c[i]),
+    "any rows": lambda lib, i, k, c: c.at[k[0]].set(c[k[1]] - 0.5 * c[k[2]]),
+    "a row reversed": lambda lib, i, k, c: c.at[k[0]].set(c[k[0]][::-1]),
+    "neighbours in a row": lambda lib, i, k, c: c.at[i, 1:-1].set(c[i, :-2] * 0.3 - c[i, 2:]),
+    "a sum of all": lambda lib, i, k, c: c.at[k[0]].set(c.sum(0) * 0.1),
+    "rows that overlap": lambda lib, i, k, c: lib.lax.dynamic_update_slice(
+        c, lib.lax.dynamic_slice(c, (k[0], 1), (3, 5)) * 0.9, (k[0] + 1, 0)),
+    "a row that is added to": lambda lib, i, k, c: c.at[k[0]].add(0.3 * c[k[1]][::-1]),
+    "dropped outside": lambda lib, i, k, c: c.at[3 * k[0] - 9].set(c[k[1]], mode="drop"),
+    "clamped outside": lambda lib, i, k, c: c.at[3 * k[0] - 9].add(0.3 * c[k[1]], mode="clip"),
+    "some rows, one often": lambda lib, i, k, c: c.at[k % 4].add(0.3 * c[k]),
+    "two updates": lambda lib, i, k, c: c.at[i].set(c[i - 1]).at[k[0]].add(0.5 * c[k[1]]),
+    "two updates, one old row": lambda lib, i, k, c: c.at[k[0]].set(c[k[1]]).at[k[1]].set(c[k[0]]),
+    "a column": lambda lib, i, k, c: c.at[:, k[0] % 6].set(c[:, k[1] % 6] * 0.9),
+    "an index in the array": lambda lib, i, k, c: c.at[k[0]].set(
+        c[lib.numpy.abs(9 * c[k[1], 0]).astype(int) % 20]),
+}
+
+
+@pytest.mark.parametrize("name", FROM_OTHERS)
+def test_rows_made_of_other_rows_are_changed_in_place(name):
+    turns = np.arange(18), np.random.default_rng(0).integers(0, 20, (18, 3))
+
+    def results(lib):
+        def f(c):
+            return lib.lax.scan(lambda c, t: (FROM_OTHERS[name](lib, *t, c), None), c,
+                                lib.tree.map(lib.numpy.asarray, turns))[0]
+        return f, lib.grad(lambda c: lib.numpy.sin(f(c)).sum())
+
+    x = floats(20, 6)
+    for k, (f, oracle) in enumerate(zip(results(minijax), results(jax))):
+        want = jax.jit(oracle)(x)
+        for renderer in ("llvm", "plain"):
+            exe = executable(f, x, renderer=renderer)
+            program = check_program(exe.passes["update_in_place"])
+            assert k == 1 or is_changed_in_place(program, x.size)
+            np.testing.assert_allclose(exe(x)[0], want, rtol=1e-4, atol=1e-5)
+
+
+def test_two_carries_made_of_each_other_are_changed_in_place():
+    def run(lib, c, d):
+        def turn(i, state):
+            c, d = state
+            return c.at[i].set(c[i - 1] * 0.5 + d[i - 1]), d.at[i].set(d[i - 1] - 0.1 * c[i - 1])
+        return lib.lax.fori_loop(1, 20, turn, (lib.numpy.asarray(c), lib.numpy.asarray(d)))
+
+    x, y = floats(20, 6), floats(20, 6, seed=1)
+    for renderer in ("llvm", "plain"):
+        exe = executable(lambda c, d: run(minijax, c, d), x, y, renderer=renderer)
+        assert is_changed_in_place(check_program(exe.passes["update_in_place"]), x.size)
+        for got, want in zip(exe(x, y), run(jax, x, y)):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 def test_arguments_are_not_changed():
     x = jnp.zeros(100)
     y = minijax.jit(lambda x: lax.fori_loop(0, 9, lambda i, c: c.at[i].set(1.0), x))(x)

@@ -16,8 +16,8 @@ from minijax.loop_ir import (
 __all__ = [
     "update_in_place", "updated_in_place", "dying_copy", "put_last", "is_plain_copy",
     "reads_before_it_writes", "reads_where_it_writes", "read_first", "depending_on", "needed_for",
-    "rename", "rename_in_step", "add_in_place", "sums_begun", "begun_with", "growing_sum",
-    "is_made_of_rows", "fills_with_zeros", "copy_of",
+    "reads_its_own", "rename", "rename_in_step", "add_in_place", "sums_begun", "begun_with",
+    "growing_sum", "is_made_of_rows", "fills_with_zeros", "copy_of",
 ]
 
 
@@ -112,10 +112,7 @@ def reads_where_it_writes(nest, old, new):
 
 
 def read_first(step, old, new):
-    """The step, or two in its place: one reads `old` and computes, the next stores it in `new`.
-
-    Between them the values stand in memory of their own, which must be less than the copy.
-    """
+    """The step, or two in its place: one reads `old` and computes, the next stores it in `new`."""
     if not is_fusible(step) or new not in buffers_written(step):
         return [step]
     stores = [n for n in step.body if isinstance(n, Store)]
@@ -123,28 +120,13 @@ def read_first(step, old, new):
     last = [n for n in stores if n.buffer is new or n in late]
     values = depending_on(old, step.body) - late - {*stores}
     after = needed_for(last, step.body, values)
-    kept = {n: Buffer([a.size for a in step.axes], n.dtype) for n in after if n in values}
-    others = {n.buffer for n in stores} - {new}
-    if len(kept) * step.count() >= old.size or not others.isdisjoint(
-            n.buffer for n in all_nodes(step.body) if isinstance(n, Load)):
+    kept = {n: Buffer(tuple(a.size for a in step.axes), n.dtype) for n in after if n in values}
+    if len(kept) * step.count() >= old.size or reads_its_own(step, new):
         return [step]
     ends = [*kept, *(n for n in stores if n not in last)]
     to_memory = [Store(b, step.order(), n, None, n.eqn) for n, b in kept.items()]
     early = Nest(step.axes, needed_for(ends, step.body) + to_memory)
     return [early, rebuild(Nest(step.axes, after), plain_load, _FromMemory(kept, step.order()))]
-
-
-class _FromMemory(Builder):
-    """Copies a body, loading the values of some nodes from where they were kept."""
-
-    def __init__(self, kept, order):
-        super().__init__()
-        self.kept, self.order = kept, order
-
-    def copy_node(self, node, *rest):
-        if node in self.kept:
-            return self.load(self.kept[node], self.order, (), node.eqn)
-        return super().copy_node(node, *rest)
 
 
 def depending_on(buffer, body):
@@ -164,6 +146,25 @@ def needed_for(ends, body, given=()):
         if node in found and node not in given:
             found.update(nodes_read(node))
     return [n for n in body if n in found]
+
+
+def reads_its_own(nest, new):
+    """Whether a nest loads from a buffer, other than `new`, that it stores into."""
+    written = {*buffers_written(nest)} - {new}
+    return any(isinstance(n, Load) and n.buffer in written for n in all_nodes(nest.body))
+
+
+class _FromMemory(Builder):
+    """Copies a body, loading the values of some nodes from where they were kept."""
+
+    def __init__(self, kept, order):
+        super().__init__()
+        self.kept, self.order = kept, order
+
+    def copy_node(self, node, *rest):
+        if node in self.kept:
+            return self.load(self.kept[node], self.order, (), node.eqn)
+        return super().copy_node(node, *rest)
 
 
 def rename(program, names):
