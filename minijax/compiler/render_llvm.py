@@ -275,7 +275,8 @@ def store_lanes(writer, node, place, value):
 # --- Other nodes ----------------------------------------------------------------------------------
 
 # A function of floats is called where a nest uses it more often than this; else its instructions
-# stand in place. LLVM takes a millisecond for those of a vector's tanh, and a call half a nanosecond.
+# stand in place. To write and compile those of a vector's tanh takes a millisecond; a call of it
+# takes half a nanosecond.
 FEW_USES = 4
 
 # In vectors these are always called: their branches to a table make LLVM slow.
