@@ -1,5 +1,6 @@
 """Loops that are written with vectors: whole ones, what is left over, masks, and gathered elements."""
 
+import re
 from functools import partial
 
 import jax
@@ -129,9 +130,53 @@ def test_loops_are_written_with_vectors():
     matrix, vector = np.ones((300, 1000), np.float32), np.ones(100_000, np.float32)
     for f, x in ((jnp.sum, matrix), (lambda x: jnp.sum(x, axis=0), matrix), (jnp.exp, vector),
                  (minijax.nn.softmax, matrix), (lambda x: x + x[::-1], vector),
-                 (minijax.grad(minijax.nn.logsumexp), vector), (lambda x: x.T * 2, matrix)):
+                 (minijax.grad(minijax.nn.logsumexp), vector), (lambda x: x.T * 2, matrix),
+                 (jnp.sin, vector), (lambda x: jnp.sum(jnp.sin(x)), vector)):
         assert effort_of(f, x) == 1
-    assert effort_of(jnp.sin, vector) == 2              # which looks numbers up in a table
+    assert effort_of(lax.lgamma, vector) == 2           # which is a call of the C library
+
+
+# --- Functions that are called --------------------------------------------------------------------
+
+def functions_of(f, x):
+    """The functions of floats that stand apart in the module of a program."""
+    return set(re.findall(r'define internal [^@]*@"([a-z]\w*_(?:v16)?f\d\d)"',
+                          minijax.jit(f).lower(x).compile().as_text("llvm")))
+
+
+@pytest.mark.parametrize("n", [None, 5, 16, 37])
+@pytest.mark.parametrize("name", "exp tanh log erf sin cos tan expm1 cbrt".split())
+def test_a_function_that_is_used_often_is_called(name, n):
+    """The numbers are those of its instructions in place, to the last bit."""
+    once = lambda x: getattr(lax, name)(1 / (1 + jnp.abs(x)))
+    x = (rng().normal(size=n or ()) * 3).astype(np.float32)[()]
+    often = lambda x: once(once(once(once(once(x)))))
+    assert functions_of(often, x) and not functions_of(once, np.float32(1))
+    want = np.ravel(x)
+    for _ in range(5):
+        want = [np.float32(minijax.jit(once)(number)) for number in want]
+    np.testing.assert_array_equal(np.ravel(minijax.jit(often)(x)), want)
+
+
+def test_a_function_that_is_seldom_used_stands_in_place():
+    x = np.ones(1000, np.float32)
+    assert not functions_of(lambda x: jnp.tanh(jnp.tanh(x)), x)
+    assert functions_of(lambda x: jnp.sin(x) + jnp.cos(x), x) == {"sin_v16f32", "cos_v16f32"}
+    # loops that are left to LLVM become vectors only if there is no call in them
+    assert not functions_of(lambda x: lax.lgamma(jnp.sin(jnp.sin(x))), np.ones(4096, np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_huge_angles_in_some_lanes(name, dtype):
+    f, x = minijax.jit(getattr(lax, name)), rng().normal(size=203)
+    scales = 10.0 ** rng().integers(-30, 37 if dtype == np.float32 else 300, size=203)
+    x = np.where(rng().random(203) < 0.2, x * scales, x).astype(dtype)
+    x[[7, 30, 31, 202]] = np.inf, np.nan, -np.inf, -0.0
+    with minijax.enable_x64(dtype == np.float64):
+        got = np.asarray(f(x))
+        np.testing.assert_array_equal(got, [np.asarray(f(number)) for number in x])
+    assert np.isnan(got).sum() == 3 and got.dtype == dtype
 
 
 # --- Products and sums that are rounded at once ---------------------------------------------------

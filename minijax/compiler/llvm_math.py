@@ -15,7 +15,7 @@ from minijax.compiler import vector_math
 
 __all__ = [
     "element_of", "like", "VectorConstant", "number_of", "numbers_of", "intrinsic", "type_name",
-    "LlvmValue", "LlvmMath", "constant_array", "emit_vector",
+    "LlvmValue", "LlvmMath", "constant_array", "emit_vector", "call_function",
 ]
 
 
@@ -157,9 +157,33 @@ class LlvmMath:
         return self.value(self.builder.select(condition.value, if_true.value, if_false.value))
 
     def lookup(self, table, index):
-        memory = constant_array(self.builder.module, table)
-        place = self.builder.gep(memory, [ir.Constant(self.int, 0), index.value], inbounds=True)
-        return self.value(self.builder.load(place))
+        """table[index]. Vectors seldom need more than the first number: a branch has the others."""
+        builder, memory = self.builder, constant_array(self.builder.module, table)
+        if not isinstance(self.int, ir.VectorType):
+            zero = ir.Constant(self.int, 0)
+            return self.value(builder.load(builder.gep(memory, [zero, index.value], inbounds=True)))
+        others = builder.icmp_unsigned("!=", index.value, number_of(self.int, 0))
+        any_of = intrinsic(builder, "llvm.vector.reduce.or", (others.type,), ir.IntType(1),
+                           (others.type,))
+        before = builder.block
+        with builder.if_then(builder.call(any_of, [others]), likely=False):
+            found, inside = self.gather(memory, index.value), builder.block
+        out = builder.phi(self.float)
+        out.add_incoming(self.const(table[0]).value, before)
+        out.add_incoming(found, inside)
+        return self.value(out)
+
+    def gather(self, memory, indices):
+        """The numbers of an array in memory that a vector's lanes ask for."""
+        builder, start = self.builder, memory.ptrtoint(self.int.element)
+        starts = VectorConstant(self.int, f"splat ({start.type} {start.get_reference()})")
+        places = builder.add(starts, builder.mul(indices, number_of(self.int, 8)))
+        places = builder.inttoptr(places, like(self.int, self.float.element.as_pointer()))
+        operands = [places, ir.Constant(ir.IntType(32), 8),
+                    number_of(like(self.int, ir.IntType(1)), 1), number_of(self.float, 0.0)]
+        function = intrinsic(builder, "llvm.masked.gather", (self.float, places.type), self.float,
+                             [x.type for x in operands])
+        return builder.call(function, operands)
 
     def product_error(self, x, y):
         # one rounding, of the sum: what is left of the product is exact
@@ -210,3 +234,18 @@ def emit_vector(builder, name, *values):
     wide = [builder.fpext(v, m.float) for v in values] if is_wider else values
     out = vector_math.FUNCTIONS[name](m, *map(m.value, wide)).value
     return builder.fptrunc(out, kind) if is_wider else out
+
+
+def call_function(builder, name, *values):
+    """A call of such a function, which stands in the module once for each type."""
+    kind, module = values[0].type, builder.module
+    full = f"{name}_{type_name(kind)}"
+    if full not in module.globals:
+        operands = (kind,) * len(values)
+        function = ir.Function(module, ir.FunctionType(kind, operands), full)
+        function.linkage = "internal"
+        for attribute in ("noinline", "nounwind", "readnone"):
+            function.attributes.add(attribute)
+        inside = ir.IRBuilder(function.append_basic_block("entry"))
+        inside.ret(emit_vector(inside, name, *function.args))
+    return builder.call(module.globals[full], values)

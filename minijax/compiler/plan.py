@@ -19,6 +19,7 @@ import numpy as np
 from minijax.compiler.dead_steps import has_calls
 from minijax.compiler.render_python import MainWriter, free_axes, index_text
 from minijax.compiler.rows import is_local
+from minijax.compiler.vector_math import BY_WAY_OF_FLOAT64
 from minijax.loop_ir import (
     AxisValue, Buffer, Call, Const, InBounds, Load, Loop, Nest, Op, Product, Reduce, Store, While,
     all_nodes, buffer_of, buffers_read, buffers_written, dynamic_nodes, index_maps_of, programs_in,
@@ -89,8 +90,8 @@ def is_worth_speed(nest, around=1):
     return evaluations(nest) * around >= SHORT
 
 
-# Operations that are calls, or look into tables: there are no vectors of them.
-ONE_BY_ONE = frozenset("sin cos tan lgamma nextafter rem".split())
+# Operations that are calls: there are no vectors of them.
+ONE_BY_ONE = frozenset("lgamma nextafter rem".split())
 
 
 def time_of(node):
@@ -99,7 +100,7 @@ def time_of(node):
         return 1 if any(dynamic_nodes(node.index)) else 0.025
     if not isinstance(node, Op):
         return 0
-    if node.name in ONE_BY_ONE or node.name == "pow":
+    if node.name in ONE_BY_ONE or node.name in BY_WAY_OF_FLOAT64:
         return 2
     return 0.01 if node.name in QUICK or node.name in ("div", "sqrt") else 0.2
 

@@ -4,6 +4,7 @@
 Writes steps of the loop IR as LLVM instructions. What they compute is what `render_python` prints.
 """
 
+from collections import Counter
 from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import product
 
@@ -11,29 +12,30 @@ import numpy as np
 from llvmlite import ir
 
 from minijax.compiler import llvm_ops
-from minijax.compiler.llvm_math import number_of
+from minijax.compiler.llvm_math import call_function, number_of
 from minijax.compiler.llvm_ops import (
     WIDE, constant, convert, counted_loop, emit_op, emitters, entry_alloca, fill_lanes, fold_lanes,
     int64, load_where, memory_type, typed_constant,
 )
-from minijax.compiler.plan import is_short_reduction, is_tiny, is_worth_speed
+from minijax.compiler.plan import evaluations, is_short_reduction, is_tiny, is_worth_speed
+from minijax.compiler.vector_math import FUNCTIONS
 from minijax.compiler.vectors import (
     FEW_VECTORS, Lanes, VECTOR_LANES, first_lanes, fold_vector, is_in_vectors, is_vector, matched,
     numbers_in, splat, stride_of, turns_of_lanes, vector_axis, vector_load, vector_of, vector_store,
 )
 from minijax.loop_ir import (
-    Axis, AxisValue, Const, Dynamic, InBounds, Load, Nest, Op, Reduce, Remainder, Store,
+    Axis, AxisValue, Const, Dynamic, InBounds, Load, Nest, Op, Reduce, Remainder, Store, all_nodes,
     buffers_written, dynamic_nodes, identity,
 )
 
 __all__ = [
     "StepWriter", "STEP_WRITERS", "NODE_WRITERS", "as_int64", "as_bit", "place_of", "atom_value",
     "lane_stride", "places_of", "places_one_by_one", "guard_holds", "load", "element", "load_lanes",
-    "mask", "gather", "even_places", "uneven_places", "store", "store_lanes", "op", "axis_value",
-    "loops", "span", "marked_loop", "plain_loop", "turn_by_turn", "in_vectors", "whole_vectors",
-    "last_vector", "if_any", "reduce", "is_in_one_vector", "loops_of", "combined",
-    "reduce_turn_by_turn", "reduce_in_vector", "reduce_on_stack", "laned_loops", "one_piece",
-    "accumulate", "nest",
+    "mask", "gather", "even_places", "uneven_places", "store", "store_lanes", "FEW_USES",
+    "WITH_TABLES", "called_functions", "op", "axis_value", "loops", "span", "marked_loop",
+    "plain_loop", "turn_by_turn", "in_vectors", "whole_vectors", "last_vector", "if_any", "reduce",
+    "is_in_one_vector", "loops_of", "combined", "reduce_turn_by_turn", "reduce_in_vector",
+    "reduce_on_stack", "laned_loops", "one_piece", "accumulate", "nest",
 ]
 
 
@@ -58,6 +60,7 @@ class StepWriter:
         self.in_loop = False      # whether these instructions may run more than once
         self.is_short = False     # whether a nest is too short for LLVM to make it fast
         self.is_left = False      # whether there are loops that LLVM should make fast
+        self.called = frozenset()   # functions of floats that a nest calls
 
     def write(self, steps):
         for step in steps:
@@ -271,10 +274,27 @@ def store_lanes(writer, node, place, value):
 
 # --- Other nodes ----------------------------------------------------------------------------------
 
+# A function of floats is called where a nest uses it more often than this; else its instructions
+# stand in place. To write and compile those of a vector's tanh takes a millisecond; a call of it
+# takes half a nanosecond.
+FEW_USES = 4
+
+# In vectors these are always called: their branches to a table make LLVM slow.
+WITH_TABLES = frozenset({"sin", "cos", "tan"})
+
+
+def called_functions(body, copies=1):
+    """The functions that a nest calls, when its body is written so many times."""
+    uses = Counter(n.name for n in all_nodes(body) if isinstance(n, Op) and n.name in FUNCTIONS)
+    return {name for name, count in uses.items() if count * copies > FEW_USES}
+
+
 def op(writer, node):
     # a choice's first operand is the condition, an index's others are its bounds
     of = node.args[0 if node.name == "clamp_index" else -1]
     args = matched(writer.builder, [writer.values[a] for a in node.args])
+    if node.name in writer.called or node.name in WITH_TABLES and is_vector(args[0]):
+        return call_function(writer.builder, node.name, *args)
     return emit_op(writer.builder, node.name, of.dtype, node.dtype, args)
 
 
@@ -395,7 +415,7 @@ def reduce(writer, node):
         return reduce_turn_by_turn(writer, node, start)
     if is_in_one_vector(node):
         return reduce_in_vector(writer, node, start)
-    writer.is_left = True
+    writer.is_left, writer.called = True, frozenset()
     return reduce_on_stack(writer, node, start)
 
 
@@ -494,13 +514,17 @@ def accumulate(writer, node, lanes, lane):
 def nest(writer, step):
     """Write a nest: turn by turn, in vectors, or as loops of numbers."""
     if is_tiny(step):
+        writer.called = called_functions(step.body, evaluations(step))
         turn_by_turn(writer, step.axes, lambda: writer.body(step.body))
         return
     writer.is_short = not is_worth_speed(step, writer.around)
     axis = vector_axis(step, not writer.is_short)
+    is_left = axis is None and not writer.is_short and not any(map(is_in_one_vector, step.body))
+    writer.is_left |= is_left
+    # LLVM makes vectors of functions that stand in place
+    writer.called = frozenset() if is_left else called_functions(step.body)
     with writer.inside_loop(buffers_written(step)):
         if axis is None:
-            writer.is_left |= not writer.is_short and not any(map(is_in_one_vector, step.body))
             with loops(writer, step.axes):
                 writer.body(step.body)
         else:
