@@ -359,12 +359,21 @@ def test_calls_are_inlined():
 def test_equal_programs_share_machine_code_as_long_as_one_is_in_use():
     f = lambda x: [bind("atan", bind("sub", x, f32(0.123)))]
     exes = [compiled(f, rand(77)) for _ in range(2)]
-    assert len({id(exe.main.__globals__["run_0"].__self__) for exe in exes}) == 1
-    code = weakref.ref(exes[0].main.__globals__["run_0"].__self__)
+    assert len({id(exe.main.__globals__["run_0"].__self__[0]) for exe in exes}) == 1
+    code = weakref.ref(exes[0].main.__globals__["run_0"].__self__[0])
     key, = [key for key, value in native._codes.items() if value is code()]
     del exes
     gc.collect()
     assert code() is None and key not in native._codes
+
+
+def test_a_function_outlives_what_the_collector_empties():
+    """In a cycle that is taken apart, the machine code is emptied while functions are still there."""
+    run = compiled(lambda x: [bind("exp", x)], rand(5)).main.__globals__["run_0"]
+    code, *_ = run.__self__
+    vars(code).clear()
+    other = [bytes([255]) * size for size in range(16, 80) for _ in range(1000)]
+    assert run.__name__ == "run_0" and other
 
 
 def test_equal_loops_become_one_function():

@@ -231,7 +231,7 @@ def test_clear_caches():
 def machine_code_of(f):
     """A weak reference to the machine code of a jitted function's only program."""
     program, = f.programs.values()
-    return weakref.ref(program.executable.main.__globals__["run_0"].__self__)
+    return weakref.ref(program.executable.main.__globals__["run_0"].__self__[0])
 
 
 def test_machine_code_is_freed_with_its_function_or_by_clear_caches():

@@ -8,6 +8,7 @@ same, with a compiler of Python in front of it.
 
 import ctypes
 import itertools
+import struct
 import threading
 from functools import cache
 
@@ -18,8 +19,8 @@ import numpy as np
 __all__ = [
     "lock", "target_machine", "cpu_features", "identity", "optimised", "quick_passes",
     "compile_text", "assembly", "BLAS_FUNCTIONS", "SPELLINGS", "blas_address", "numpy_address",
-    "scipy_address", "C_FUNCTIONS", "linker", "PyMethodDef", "METH_FASTCALL", "new_function",
-    "MachineCode",
+    "scipy_address", "C_FUNCTIONS", "linker", "METHOD_DEF", "METH_FASTCALL", "new_function",
+    "MachineCode", "function_at", "place_of",
 ]
 
 
@@ -137,13 +138,7 @@ def linker():
     return llvm.create_lljit_compiler(target_machine(2), use_jit_link=True)
 
 
-class PyMethodDef(ctypes.Structure):
-    """How C describes a function to Python."""
-
-    _fields_ = [("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
-                ("doc", ctypes.c_char_p)]
-
-
+METHOD_DEF = "PPiP"                 # a PyMethodDef: name, address, flags, documentation
 METH_FASTCALL = 0x80              # called with a C array of arguments
 new_function = ctypes.pythonapi.PyCFunction_NewEx
 new_function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
@@ -165,10 +160,25 @@ class MachineCode:
                     library.import_symbol(f"minijax_{name}", blas_address(name))
             self.linker = linker()            # must live longer than what it has linked
             self.linked = library.link(self.linker, f"program_{next(_numbers)}")
-        self.definitions = {name: PyMethodDef(name.encode(), self.linked[name], METH_FASTCALL, None)
-                            for name in names}
+        self.addresses = {name: self.linked[name] for name in names}
 
     def functions(self):
         """{name: function}; each holds on to this object, as methods do to theirs."""
-        return {name: new_function(ctypes.addressof(definition), self, None)
-                for name, definition in self.definitions.items()}
+        return {name: function_at(name, address, self) for name, address in self.addresses.items()}
+
+
+def function_at(name, address, owner):
+    """A function of Python that runs the code at an address, and holds on to its owner.
+
+    It also holds on to its description, in bytes in a tuple. A cycle of objects that nobody refers
+    to is taken apart by emptying objects and dicts, but not those, and the function still looks at
+    its description when it goes.
+    """
+    name = name.encode()
+    definition = struct.pack(METHOD_DEF, place_of(name), address, METH_FASTCALL, 0)
+    return new_function(place_of(definition), (owner, name, definition), None)
+
+
+def place_of(data):
+    """Where bytes lie in memory."""
+    return ctypes.cast(data, ctypes.c_void_p).value
