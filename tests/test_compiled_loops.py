@@ -270,6 +270,18 @@ def test_rows_made_of_other_rows_are_changed_in_place(name):
             np.testing.assert_allclose(exe(x)[0], want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("value", [
+    lambda lib, i, c: i * 1.0, lambda lib, i, c: lib.numpy.tanh(c[:, i - 1]) + 1])
+def test_columns_are_changed_in_place_however_long_rows_are(value):
+    def run(lib, c):
+        return lib.lax.fori_loop(1, 300, lambda i, c: c.at[:, i].set(value(lib, i, c)), c)
+
+    x = floats(64, 300)
+    exe = executable(lambda c: run(minijax, c), x)
+    assert is_changed_in_place(exe.passes["update_in_place"], x.size)
+    np.testing.assert_allclose(exe(x)[0], jax.jit(lambda c: run(jax, c))(x), rtol=1e-5)
+
+
 def test_two_carries_made_of_each_other_are_changed_in_place():
     def run(lib, c, d):
         def turn(i, state):

@@ -11,15 +11,15 @@ from math import prod
 from minijax.compiler.bodies import Builder, replace_axes
 from minijax.compiler.merge import coalesce, coalesce_nest, merge_loops, too_many_wait, use_counts
 from minijax.loop_ir import (
-    Axis, Buffer, Load, Loop, Nest, Program, Quotient, Reduce, Store, all_nodes, axis_index,
-    buffers_read, buffers_written, is_fusible, row_major, substitute_index,
+    Axis, Buffer, Load, Loop, Nest, Program, Quotient, Reduce, Store, all_nodes, axes_in,
+    axis_index, buffers_read, buffers_written, is_fusible, row_major, substitute_index,
 )
 
 __all__ = [
     "MIN_ROW", "MAX_ROW_BYTES", "MIN_BYTES", "MAX_NESTS", "fuse_rows", "in_rows", "accesses",
-    "is_local", "uses_axis", "row_count", "work", "common_rows", "RowGroup", "needs_others",
-    "row_groups", "earliest", "must_follow", "moved_to_readers", "row_loop", "is_change", "row_of",
-    "copy_of_row", "row_nest",
+    "is_local", "uses_axis", "row_count", "work", "common_rows", "RowGroup", "elements_touched",
+    "needs_others", "row_groups", "earliest", "must_follow", "moved_to_readers", "row_loop",
+    "is_change", "row_of", "copy_of_row", "row_nest",
 ]
 
 
@@ -118,12 +118,23 @@ class RowGroup:
 
     def pays(self):
         """Whether enough of what several nests touch will stay in cache between them."""
+        if self.rows is None:
+            return False
         touched = {}
         for step in self.steps:
-            for b in {*buffers_read(step), *buffers_written(step)}:
-                touched[b] = touched.get(b, 0) + 1
-        saved = sum((n - 1) * b.size * b.dtype.itemsize for b, n in touched.items())
-        return self.rows is not None and saved >= MIN_BYTES
+            for b, count in elements_touched(step).items():
+                touched.setdefault(b, []).append(count)
+        saved = sum((sum(counts) - max(counts)) * b.dtype.itemsize for b, counts in touched.items())
+        return saved >= MIN_BYTES
+
+
+def elements_touched(nest):
+    """How many elements of each buffer a nest reads or writes."""
+    found = {}
+    for buffer, index in accesses(nest):
+        count = min(buffer.size, prod(a.size for a in {*axes_in(index)}))
+        found[buffer] = max(count, found.get(buffer, 0))
+    return found
 
 
 def needs_others(steps):
