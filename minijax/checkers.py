@@ -249,11 +249,11 @@ def widest(primitive, args, params):
 
 def random_like(rng, x):
     """Normal random numbers of the shape and dtype of a floating-point or complex value."""
-    x = np.asarray(x)
-    z = rng.normal(size=x.shape)
-    if dtypes.issubdtype(x.dtype, np.complexfloating):
-        z = z + 1j * rng.normal(size=x.shape)
-    return as_array(np.asarray(z).astype(x.dtype))
+    aval = typeof(x)
+    z = rng.normal(size=aval.shape)
+    if dtypes.issubdtype(aval.dtype, np.complexfloating):
+        z = z + 1j * rng.normal(size=aval.shape)
+    return as_array(np.asarray(z).astype(aval.dtype))
 
 
 class NotDifferentiable(ValueError):

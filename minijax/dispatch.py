@@ -537,6 +537,9 @@ class Compiled(Stage):
         leaves, in_tree = tree_flatten((args, kwargs))
         check_arguments(program, leaves, in_tree)
         buffers = buffers_of(leaves)
+        if buffers is None:
+            raise TypeError(f"{program.name} is compiled, so it takes no tracers: inside a "
+                            "transformed function call the function that was lowered")
         return program.run_donating(leaves, buffers) if program.donated else program.run(buffers)
 
     def cost_analysis(self):

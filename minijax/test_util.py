@@ -8,14 +8,13 @@ from functools import partial
 
 import numpy as np
 
-from minijax import dtypes
 from minijax.api import jvp, linearize, vjp
-from minijax.avals import typeof
+from minijax.checkers import random_like
 from minijax.tree_util import tree_leaves, tree_map
 
 __all__ = [
     "EPS", "TOLERANCES", "check_grads", "jvp_by_linearize", "pulled_back", "check_jvp", "check_vjp",
-    "random_like", "difference", "as_given", "inner_product", "check_close", "tolerance",
+    "difference", "as_given", "inner_product", "check_close", "tolerance",
 ]
 
 
@@ -75,14 +74,6 @@ def check_vjp(f, f_vjp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
     along = difference(f, args, direction, eps)
     check_close(inner_product(direction, back), inner_product(along, cotangent), atol, rtol,
                 f"{err_msg} cotangent, in a random direction")
-
-
-def random_like(rng, x):
-    dtype = typeof(x).dtype
-    value = rng.randn(*np.shape(x))
-    if dtypes.issubdtype(dtype, np.complexfloating):
-        value = value + 1j * rng.randn(*np.shape(x))
-    return np.asarray(value, dtype)
 
 
 def difference(f, args, direction, eps):

@@ -109,9 +109,9 @@ def test_without_stdin_it_reads_from_the_terminal(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO("p secret + 1\np len([np.pi for _ in [secret]])\nc\n"))
 
     def f(x):
-        secret = 41  # noqa: F841
+        secret = 41
         minijax.debug.breakpoint()
-        return x * x
+        return x * x + (secret - 41)
     assert minijax.jit(f)(3.0) == 9.0
     assert "42" in (text := capsys.readouterr().out) and "(jdb) 1\n" in text
 
@@ -132,10 +132,10 @@ def test_variables_that_are_no_trees_and_tracers_that_are_dead():
     dead, stdout = [], io.StringIO()
 
     def f(x):
-        odd, more = {1: 2, "a": x}, x * 2  # noqa: F841
+        odd, more = {1: 2, "a": x}, x * 2
         dead.append(x)
         minijax.debug.breakpoint(stdin=io.StringIO("p odd\np more\nup\np len(dead)\nc\n"), stdout=stdout)
-        return x
+        return more * len(odd)
     minijax.jit(f)(3.0)
     with minijax.checking_leaks():
         minijax.jit(lambda y: y)(2.0)

@@ -7,7 +7,7 @@ import pytest
 
 import minijax
 from minijax.flatten_util import ravel_pytree
-from minijax.typing import ArrayLike, DTypeLike  # noqa: F401
+from minijax.typing import ArrayLike
 
 F = np.float32
 TREES = {
@@ -56,3 +56,9 @@ def test_device_get_leaves_numbers_alone():
     for lib in (minijax, jax):
         tree = lib.device_get({"a": lib.numpy.ones(2), "b": 1, "c": F(2)})
         assert type(tree["a"]) is np.ndarray and type(tree["b"]) is int and tree["c"] == 2
+
+
+@pytest.mark.parametrize("x", [1, 2.0, True, 1j, F(1), np.ones(2), [1.0], "a", None], ids=repr)
+def test_what_is_like_an_array(x):
+    assert isinstance(x, ArrayLike) == isinstance(x, jax.typing.ArrayLike)
+    assert isinstance(minijax.numpy.ones(2), ArrayLike)

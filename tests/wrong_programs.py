@@ -115,6 +115,7 @@ def wrong_programs(jax):
             "both static and donated": lambda: jax.jit(
                 lambda x: x, static_argnums=0, donate_argnums=0),
             "compiled for other": compiled_for_other,
+            "compiled, of a tracer": lambda: jax.jit(jax.jit(identity).lower(x).compile())(x),
             "compiled for another tree": lambda: jax.jit(identity).lower([x]).compile()((x,)),
             "backend": lambda: jax.devices("tpu"),
             "option": lambda: jax.config.update("jax_no_such_option", 1),
