@@ -524,6 +524,54 @@ def test_gradients_of_weights_grow_in_place():
     assert any(now is following and now.shape == (12, 12) for _, now, following in loop.carries)
 
 
+# (a number of the turn, numbers of rows, the array) -> what a turn reads of the array
+READS = {
+    "a row": lambda lib, i, k, x: x[i],
+    "two rows": lambda lib, i, k, x: x[i] * x[k[0]],
+    "a row twice": lambda lib, i, k, x: x[k[0]] * x[k[0]][::-1],
+    "rows that overlap": lambda lib, i, k, x: lib.lax.dynamic_slice(x, (i, 0), (3, 6)).sum(0),
+    "any rows, some often": lambda lib, i, k, x: x[k % 4].sum(0),
+    "a part of a column": lambda lib, i, k, x: x[3:9, k[0] % 6],
+    "an element": lambda lib, i, k, x: x[i, k[0] % 6],
+    "a row outside": lambda lib, i, k, x: x.at[3 * i - 9].get(mode="fill", fill_value=0),
+}
+
+
+@pytest.mark.parametrize("name, dtype", [*((name, "float32") for name in READS),
+                                         ("two rows", "bfloat16"), ("an element", "float16")])
+def test_gradients_of_rows_that_are_read_grow_in_place(name, dtype):
+    rows = np.random.default_rng(0).integers(0, 20, (18, 3))
+
+    def gradient(lib):
+        def loss(x):
+            def turn(i, c):
+                return lib.numpy.tanh(c - READS[name](lib, i, lib.numpy.asarray(rows)[i], x))
+            return lib.lax.fori_loop(0, 18, turn, lib.numpy.zeros(6, dtype)).sum()
+        return lib.grad(loss)
+
+    x = floats(20, 6).astype(dtype)
+    want = np.asarray(jax.jit(gradient(jax))(x), np.float32)
+    for renderer in ("llvm", "plain"):
+        exe = executable(gradient(minijax), x, renderer=renderer)
+        *_, backward = [s for s in check_program(exe.passes["update_in_place"]).steps
+                        if isinstance(s, Loop)]
+        assert [now is following for _, now, following in backward.carries
+                if now.shape == x.shape] == [True]
+        np.testing.assert_allclose(exe(x)[0].astype(np.float32), want, rtol=1e-4,
+                                   atol=1e-6 if dtype == "float32" else 0.03)
+
+
+def test_rows_that_are_set_over_others_are_no_sum():
+    def f(c, k, rows):
+        def turn(c, k):
+            new = jnp.zeros_like(c).at[k[0]].set(rows[0]).at[k[1]].set(rows[1])
+            two = lax.dynamic_update_slice(jnp.zeros_like(c), rows, (k[0], 0)).at[k[1]].add(1.0)
+            return c + new + two, new[k[2]]
+        return lax.scan(turn, c, k)
+    k = jnp.array([[1, 1, 1], [2, 3, 3], [5, 4, 5]])
+    check_all(f, jnp.asarray(floats(8, 3)), k, jnp.asarray(floats(2, 3, seed=1)))
+
+
 def test_transposes_of_products_are_products():
     def f(a, b):
         return jnp.swapaxes(a @ b, 0, 1), jnp.swapaxes(jnp.einsum("bij,bjk->bik", b[None], a[None]),

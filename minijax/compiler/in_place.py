@@ -9,15 +9,17 @@ reads later is left out, and the update changes the array where it is.
 from minijax.compiler.bodies import Builder, plain_load, rebuild
 from minijax.compiler.dead_steps import body_program, has_calls
 from minijax.loop_ir import (
-    Axis, Branch, Buffer, Call, Const, Load, Loop, Nest, Product, Program, Store, While, all_nodes,
-    buffers_read, buffers_written, is_fusible, nodes_read, programs_in, with_programs,
+    Branch, Buffer, Call, Const, Dynamic, Load, Loop, Nest, Op, Product, Program, Reduce, Store,
+    While, all_nodes, axes_in, buffers_read, buffers_written, index_maps_of, is_fusible, nodes_read,
+    programs_in, with_programs,
 )
 
 __all__ = [
     "update_in_place", "updated_in_place", "dying_copy", "put_last", "is_plain_copy",
     "reads_before_it_writes", "reads_where_it_writes", "read_first", "depending_on", "needed_for",
-    "reads_its_own", "rename", "rename_in_step", "add_in_place", "sums_begun", "begun_with",
-    "growing_sum", "is_made_of_rows", "fills_with_zeros", "copy_of",
+    "reads_its_own", "rename", "rename_in_step", "add_in_place", "sums_begun", "users_of",
+    "growing_sum", "sides_of_sum", "unconverted", "is_product", "is_made_of_rows",
+    "fills_with_zeros", "goes_to_each_once", "is_fixed", "begun_with", "added", "copy_of",
 ]
 
 
@@ -194,9 +196,6 @@ def rename_in_step(step, names):
 
 # --- Sums that grow -------------------------------------------------------------------------------
 
-# A turn that adds a product to a carry first fills an array with zeros, adds rows to it, and then
-# adds it to the carry. It can add the rows to a copy of the carry; and the copy is left out above.
-
 def add_in_place(program):
     """In loops, begin a sum with what it will be added to."""
     steps = []
@@ -211,64 +210,126 @@ def add_in_place(program):
 
 
 def sums_begun(body):
+    users = users_of(body)
     for step in body.steps:
-        parts = growing_sum(step, body)
+        parts = growing_sum(step, body, users)
         if parts:
-            total, base, result = parts
-            kept = [s for s in body.steps if s is not step]
-            steps = [new for s in kept for new in begun_with(base, result, s, total)]
+            steps = begun_with(*parts, step, body, users)
             return sums_begun(Program(body.inputs, steps, body.outputs, body.eqns))
     return body_program(body)
 
 
-def begun_with(base, result, step, total):
-    """The steps for one that fills a sum with zeros, or with a product, or adds rows to it."""
-    if total not in buffers_written(step):
-        return [step]
-    if fills_with_zeros(step, total):
-        return [copy_of(base, result, step)]
-    new = rename_in_step(step, {total: result})
-    if not isinstance(new, Product):
-        return [new]
-    new.body[-1].combine = "add"
-    return [copy_of(base, result, Nest([Axis(a.size) for a in step.axes], [])), new]
+def users_of(body):
+    """The steps that read or write each buffer."""
+    users = {}
+    for step in body.steps:
+        for buffer in {*buffers_read(step), *buffers_written(step)}:
+            users.setdefault(buffer, []).append(step)
+    return users
 
 
-def growing_sum(step, body):
+def growing_sum(step, body, users):
     """(sum, base, result) if a step does result = base + sum, and nobody else reads the sum."""
-    if not isinstance(step, Nest) or len(step.body) != 4:
-        return None
-    *loads, add, store = step.body
-    if not all(isinstance(n, Load) and n.index == step.order() and not n.guard and
-               n.buffer.size == step.count() for n in loads):
-        return None
-    if getattr(add, "name", "") != "add" or set(add.args) != set(loads) or store.combine or \
-            store.index != step.order():
-        return None
-    for total, base in (loads, loads[::-1]):
-        if base.buffer in body.inputs and is_made_of_rows(total.buffer, step, body):
-            return total.buffer, base.buffer, store.buffer
+    for total, base in sides_of_sum(step):
+        if total in body.inputs or total in body.outputs or users[total][-1] is not step:
+            continue
+        made = users[total][:-1]
+        if is_made_of_rows(total, made, users) or base in body.inputs and is_product(made):
+            return total, base, step.body[-1].buffer
     return None
 
 
-def is_made_of_rows(total, reader, body):
-    """Whether a sum is filled with zeros, then only added to, read by one step; or a product."""
-    users = [s for s in body.steps if total in buffers_read(s) or total in buffers_written(s)]
-    if total in body.outputs or users[-1] is not reader:
-        return False
-    if len(users) != 3:
-        return len(users) == 2 and isinstance(users[0], Product)
-    zeros, rows, _ = users
-    return fills_with_zeros(zeros, total) and isinstance(rows, Nest) and all(
-        n.combine == "add" for n in rows.body if isinstance(n, Store)) and not any(
-        isinstance(n, Load) and n.buffer is total for n in all_nodes(rows.body))
+def sides_of_sum(step):
+    """[(x, y), (y, x)] if a step adds all of the buffers x and y, element by element; or []."""
+    store = step.body[-1] if isinstance(step, Nest) else None
+    add = unconverted(store.value) if isinstance(store, Store) else None
+    if not isinstance(add, Op) or add.name != "add" or store.combine:
+        return []
+    loads = [*map(unconverted, add.args)]
+    if not all(isinstance(n, Load) and n.index == store.index == step.order() and not n.guard
+               and n.buffer.size == step.count() and n.dtype == store.buffer.dtype for n in loads):
+        return []
+    x, y = (n.buffer for n in loads)
+    return [] if x is y else [(x, y), (y, x)]
 
 
-def fills_with_zeros(step, buffer):
+def unconverted(node):
+    """The node that is converted, or the node itself."""
+    return node.args[0] if isinstance(node, Op) and node.name == "convert" else node
+
+
+def is_product(made):
+    return len(made) == 1 and isinstance(made[0], Product)
+
+
+def is_made_of_rows(total, made, users):
+    """Whether steps fill a sum with zeros, and then only add to it, or set each element once."""
+    zeros, *rows = made
+    return bool(rows) and fills_with_zeros(zeros, total, users) and all(
+        is_fusible(s) and buffers_written(s) == [total] and
+        (s.body[-1].combine == "add" or s is rows[0] and goes_to_each_once(s.body[-1], s)) and
+        not any(isinstance(n, Load) and n.buffer is total for n in all_nodes(s.body))
+        for s in rows)
+
+
+def fills_with_zeros(step, buffer, users):
+    """Whether a step writes zeros to all of a buffer, or copies another that one did that to."""
+    if is_plain_copy(step):
+        source = step.body[0].buffer
+        writers = [s for s in users[source] if source in buffers_written(s)]
+        return len(writers) == 1 and fills_with_zeros(writers[0], source, users)
     if not isinstance(step, Nest) or len(step.body) != 2 or buffer not in buffers_written(step):
         return False
     value, store = step.body
     return isinstance(value, Const) and value.value == 0 and not store.combine
+
+
+def goes_to_each_once(store, nest):
+    """Whether the turns of a nest's loops all store to different places."""
+    steps = {a: c for a, c in store.index.terms.items() if a in nest.axes}
+    begins = [a for a in store.index.terms if a not in steps]
+    if not all(isinstance(a, Dynamic) and is_fixed(a.node, nest.axes) for a in begins):
+        return False
+    reach = 0
+    for axis in sorted(nest.axes, key=lambda a: steps.get(a, 0)):
+        if axis.size > 1 and steps.get(axis, 0) <= reach:
+            return False
+        reach += steps.get(axis, 0) * (axis.size - 1)
+    return True
+
+
+def is_fixed(node, axes):
+    """Whether a node has the same value in all turns of the loops."""
+    return not isinstance(node, Reduce) and all(is_fixed(n, axes) for n in nodes_read(node)) and \
+        not any(a in axes for index in index_maps_of(node) for a in axes_in(index))
+
+
+def begun_with(total, base, result, reader, body, users):
+    """The steps with the result begun as the base, and what made the sum added to it.
+
+    If nests make the base for nobody but the reader, they make it in the result's memory.
+    """
+    *makers, last = users[base]
+    moves = base not in body.inputs + body.outputs and last is reader and all(
+        isinstance(s, Nest) and base in buffers_written(s) for s in makers)
+    rows = [added(s, total, result) for s in users[total][:-1]
+            if not fills_with_zeros(s, total, users)]
+    steps = []
+    for step in body.steps:
+        if step is reader:
+            steps += rows if moves else [copy_of(base, result, reader), *rows]
+        elif moves and base in buffers_written(step):
+            steps.append(rename_in_step(step, {base: result}))
+        elif total not in buffers_written(step):
+            steps.append(step)
+    return steps
+
+
+def added(step, total, result):
+    """The step with stores that add to the result, where it was the sum that it stored in."""
+    step = rename_in_step(step, {total: result})
+    step.body[-1].combine = "add"
+    return step
 
 
 def copy_of(base, result, like):
