@@ -17,8 +17,8 @@ from minijax.config import enable_x64, numpy_dtype_promotion
 __all__ = [
     "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
     "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn",
-    "float6_e3m2fn", "float4_e2m1fn", "int2", "int4", "uint2", "uint4", "all_dtypes", "float0",
-    "finfo", "iinfo", "extended", "prng_key", "ExtendedDType", "issubdtype", "isdtype",
+    "float6_e3m2fn", "float4_e2m1fn", "int2", "int4", "uint2", "uint4", "all_dtypes", "computed_in",
+    "float0", "finfo", "iinfo", "extended", "prng_key", "ExtendedDType", "issubdtype", "isdtype",
     "supports_inf", "python_scalar_dtypes", "canonicalize_dtype", "default_int_dtype",
     "default_uint_dtype", "default_float_dtype", "default_complex_dtype", "scalar_type_to_dtype",
     "check_and_canonicalize_user_dtype", "check_valid_dtype", "dtype", "is_weakly_typed",
@@ -65,6 +65,13 @@ _SIGNED = _dtypes(*_CUSTOM_SIGNED, "int8", "int16", "int32", "int64")
 _FLOATS = _dtypes(*_CUSTOM_FLOATS, "float16", "float32", "float64")
 _COMPLEX = _dtypes("complex64", "complex128")
 all_dtypes = _BOOL + _UNSIGNED + _SIGNED + _FLOATS + _COMPLEX
+
+# dtypes too narrow to compute in, and those that their numbers are computed in
+computed_in = {
+    **dict.fromkeys(_dtypes(*_CUSTOM_FLOATS, "float16"), np.dtype("float32")),
+    **dict.fromkeys(_dtypes(*_CUSTOM_SIGNED), np.dtype("int8")),
+    **dict.fromkeys(_dtypes(*_CUSTOM_UNSIGNED), np.dtype("uint8")),
+}
 
 # the tangent type of integers and booleans: no bytes, so nothing can be stored in it
 float0 = np.dtype([("float0", np.void, 0)])

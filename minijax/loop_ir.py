@@ -23,7 +23,7 @@ __all__ = [
     "substitute_atom", "axes_in", "dynamic_nodes", "Buffer", "Node", "Const", "AxisValue",
     "InBounds", "Load", "Op", "Reduce", "Store", "index_maps_of", "guard_of", "nodes_read",
     "all_nodes", "SAME", "BOOL", "OTHER", "NARROW", "COMPLEX", "MOVES", "OF_COMPLEX", "OPS",
-    "IDENTITIES", "lowest", "highest", "identity", "op", "const_like", "convert", "wide",
+    "IDENTITIES", "lowest", "highest", "identity", "op", "const_like", "convert", "wide", "bits_of",
     "parts_of", "join", "Nest", "Product", "is_fusible", "Call", "Loop", "While", "Branch",
     "Program", "buffer_of", "programs_in", "with_programs", "buffers_read", "buffers_written",
     "inputs_of", "NATIVE", "LoweringContext", "lowered_atom", "read", "guarded", "dynamic_index",
@@ -382,10 +382,11 @@ def all_nodes(body):
 
 SAME, BOOL, OTHER = "same", "bool", "other"        # the dtype of the result
 
-# Floats of 16 bits, and complex numbers, are only moved, chosen, converted and taken apart:
-# rules compute with the float32 numbers, or the two parts, that they are converted to. What stores
-# and reductions do, and so products of matrices, complex numbers take part in as they are.
-NARROW = frozenset((np.dtype(np.float16), np.dtype(dtypes.bfloat16)))
+# Narrow numbers, which are floats of 16 bits or less and integers of fewer than 8, and complex ones
+# are only moved, chosen, converted and taken apart: rules compute with the wider numbers, or the
+# two parts, that they are converted to. What stores and reductions do, and so products of matrices,
+# complex numbers take part in as they are.
+NARROW = dtypes.computed_in       # narrow dtype -> the dtype that is computed in
 COMPLEX = frozenset((np.dtype(np.complex64), np.dtype(np.complex128)))
 MOVES = frozenset("select convert bitcast real imag complex".split())
 OF_COMPLEX = MOVES | {"add", "mul", "max", "min"}
@@ -417,13 +418,17 @@ IDENTITIES = {
 def lowest(dtype):
     if dtype == bool:
         return False
-    return -np.inf if dtypes.issubdtype(dtype, np.inexact) else np.iinfo(dtype).min
+    if dtypes.issubdtype(dtype, np.inexact):
+        return -np.inf if dtypes.supports_inf(dtype) else dtypes.finfo(dtype).min
+    return dtypes.iinfo(dtype).min
 
 
 def highest(dtype):
     if dtype == bool:
         return True
-    return np.inf if dtypes.issubdtype(dtype, np.inexact) else np.iinfo(dtype).max
+    if dtypes.issubdtype(dtype, np.inexact):
+        return np.inf if dtypes.supports_inf(dtype) else dtypes.finfo(dtype).max
+    return dtypes.iinfo(dtype).max
 
 
 def identity(name, dtype):
@@ -458,8 +463,13 @@ def convert(node, dtype):
 
 
 def wide(node):
-    """The value as a number that can be computed with: float32 for a float of 16 bits."""
-    return convert(node, np.float32) if node.dtype in NARROW else node
+    """The value as a number that can be computed with: float32 for a narrow float."""
+    return convert(node, NARROW.get(node.dtype, node.dtype))
+
+
+def bits_of(dtype):
+    """The dtype of unsigned integers that take as much memory."""
+    return np.dtype(f"u{dtype.itemsize}")
 
 
 def parts_of(node):
@@ -637,9 +647,9 @@ def inputs_of(steps, outputs):
 
 # A lowering rule gets a context and one value for each operand: a Buffer, or a Const for a literal.
 
-# Dtypes that generated loops compute with. Arrays of others go through library steps.
-NATIVE = NARROW | COMPLEX | frozenset(map(np.dtype, (
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64").split()))
+# Dtypes that generated loops compute with: all but float0, whose numbers have no bytes. Arrays of
+# those go through library steps.
+NATIVE = frozenset(dtypes.all_dtypes)
 
 
 class LoweringContext:
@@ -723,8 +733,6 @@ class LoweringContext:
         """The value in memory: a literal is stored first."""
         if isinstance(value, Buffer):
             return value
-        if value.dtype not in NATIVE:   # loops can't write a number of 4 or 8 bits down
-            return self.constant(value.value)
         out = Buffer((), value.dtype)
         self.nest([], [value, Store(out, ZERO, value)])
         return out
@@ -760,7 +768,7 @@ def dynamic_index(value, low, high):
     if isinstance(value, Const):
         return ZERO + min(max(int(value.value), low), high)
     bounds = Const(low, np.int64), Const(high, np.int64)
-    return Index({Dynamic(Op("clamp_index", (value, *bounds), np.int64), low, high): 1})
+    return Index({Dynamic(Op("clamp_index", (wide(value), *bounds), np.int64), low, high): 1})
 
 
 def body_of(roots):
@@ -864,8 +872,8 @@ def lower_reduction(primitive, name):
         if not ctx.is_native():
             return library_step(ctx, x, axes=axes, **params)
         x, out = ctx.as_buffer(x), ctx.result()
-        if x.dtype in NARROW:           # rounded once, at the end
-            total = Buffer(out.shape, np.dtype(np.float32))
+        if x.dtype in NARROW and x.size:        # rounded once, at the end
+            total = Buffer(out.shape, NARROW[x.dtype])
             reduce_elements(ctx, name, total, x, axes, wide)
             combined_step(ctx, out, lambda total: convert(total, out.dtype), [total])
         elif x.dtype in COMPLEX and name == "add":

@@ -184,7 +184,7 @@ def lower_cond(ctx, index, *values, branches, **params):
 def lower_cumulative(primitive, start, combine):
     """Running sums and the like inside loops: combine(total, element) -> total, from start(dtype).
 
-    Floats of 16 bits are combined as float32.
+    Narrow numbers are combined as wider ones.
     """
     def lowering(ctx, x, *, axis, reverse):
         if ctx.outer is None or not ctx.is_native() or not isinstance(x, Buffer) or not x.size:

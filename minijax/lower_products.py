@@ -41,7 +41,7 @@ def lower_product(ctx, lhs, rhs, dimension_numbers):
             ProductAxes(lhs.shape, rhs.shape, dimension_numbers), out.dtype):
         complex_product(ctx, lhs, rhs, dimension_numbers, out)
     elif out.dtype in NARROW or out.dtype == bool:      # summed in a wider dtype
-        total = Buffer(out.shape, np.dtype(np.int32 if out.dtype == bool else np.float32))
+        total = Buffer(out.shape, NARROW.get(out.dtype, np.dtype(np.int32)))
         add_product(ctx, lhs, rhs, dimension_numbers, total)
         combined_step(ctx, out, lambda total: convert(total, out.dtype), [total])
     else:

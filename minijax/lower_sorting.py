@@ -212,6 +212,7 @@ def comes_before(x, y):
 
 def falling_key(x):
     """An integer (or bool) that falls where x rises: -0 is less than 0, NaN more than infinity."""
+    x = wide(x)
     if x.dtype.kind in "bui":
         return op("not", x)
     bits = Op("bitcast", (x,), np.dtype(f"i{x.dtype.itemsize}"))

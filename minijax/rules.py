@@ -24,8 +24,8 @@ __all__ = [
     "batch_axis_first", "drop", "defvectorized", "defbroadcasting", "align_operands", "align",
     "elementwise_shape", "check_dtypes", "def_elementwise_aval", "def_shape_aval",
     "def_elementwise_impl", "arity", "def_checked_impl", "check_operands", "EIGHT_BITS",
-    "in_eight_bits", "defreducer", "def_batch_along", "defbatch_front", "shift_axes",
-    "deflinear_jointly",
+    "rounded_once", "in_eight_bits", "defreducer", "def_batch_along", "defbatch_front",
+    "shift_axes", "deflinear_jointly",
 ]
 
 
@@ -411,8 +411,15 @@ def check_operands(primitive, arrays, params):
 
 
 # NumPy computes with integers of fewer than 8 bits as with int8, and does not cut results back.
-EIGHT_BITS = {np.dtype(small): np.dtype(wide) for small, wide in (
-    (dtypes.int2, "int8"), (dtypes.int4, "int8"), (dtypes.uint2, "uint8"), (dtypes.uint4, "uint8"))}
+EIGHT_BITS = {narrow: wide for narrow, wide in dtypes.computed_in.items() if wide.itemsize == 1}
+
+
+def rounded_once(function):
+    """A function that takes some steps, which rounds narrow floats after the last step only."""
+    def wide(x, **params):
+        dtype = dtypes.computed_in.get(x.dtype, x.dtype)
+        return function(x.astype(dtype, copy=False), **params).astype(x.dtype, copy=False)
+    return wide
 
 
 def in_eight_bits(function, aval, *arrays, **params):

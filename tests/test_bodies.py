@@ -70,7 +70,9 @@ def test_a_primitive_in_a_body(name):
 
 
 OTHERS = [bfloat16, *map(np.dtype, ("bool int8 int64 uint8 uint32 uint64 float16 float64 complex64 "
-                                    "complex128").split())]
+                                    "complex128").split()),
+          *map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float4_e2m1fn,
+                          ml_dtypes.int4, ml_dtypes.uint2))]
 
 
 def in_dtypes(name, args, params):
@@ -109,18 +111,20 @@ def test_a_primitive_of_other_dtypes(name):
 
 def assert_near(got, want, where):
     assert (got.shape, got.dtype) == (want.shape, want.dtype), where
-    rtol = {bfloat16: 2e-2, np.dtype(np.float16): 4e-3}.get(want.dtype, 2e-6)
-    if rtol > 1e-5:
-        got, want = got.astype(np.float32), want.astype(np.float32)
-    np.testing.assert_allclose(got, want, rtol=rtol, atol=1e-6, err_msg=where)
+    rtol, atol = 2e-6, 1e-6
+    if want.dtype in NARROW:            # evaluated in steps, each of which rounds
+        atol = float(ml_dtypes.finfo(want.dtype).eps)
+        rtol, got, want = 4 * atol, got.astype(np.float32), want.astype(np.float32)
+    np.testing.assert_allclose(got, want, rtol=rtol, atol=atol, err_msg=where)
 
 
-# --- Floats of 16 bits ----------------------------------------------------------------------------
+# --- Narrow numbers -------------------------------------------------------------------------------
 
 SPECIAL = [0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 65504, 65520, 6e-8, 3e-8, 2.98e-8, 1e-40,
            3.4e38, 1 + 2 ** -8, 1 + 3 * 2 ** -8, 1 + 2 ** -11, 1 + 3 * 2 ** -11, 2049, 2051]
 
-NARROW = [np.dtype(np.float16), bfloat16]
+NARROW = [d for d, wide in minijax.dtypes.computed_in.items() if wide == np.float32]
+FEW_BITS = [d for d in minijax.dtypes.computed_in if d not in NARROW]
 
 
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
@@ -128,8 +132,8 @@ NARROW = [np.dtype(np.float16), bfloat16]
 def test_conversions_round_to_the_nearest_even(dtype, renderer):
     many = np.random.default_rng(0).integers(0, 2 ** 32, 500, dtype=np.uint32).view(np.float32)
     with np.errstate(all="ignore"):
-        for x in (np.array(SPECIAL, np.float32), many, np.arange(-300, 300, dtype=np.int32) * 117,
-                  np.array([True, False])):
+        for x in (np.array([*SPECIAL, *many], np.float32), np.array([True, False]),
+                  np.arange(-300, 300, dtype=np.int32) * 117):
             got, = compiled(lambda x: x.astype(dtype), x, renderer=renderer)(x)
             np.testing.assert_array_equal(as_bits(got), as_bits(x.astype(dtype)))
             for wider in (np.float32, np.int32, bool):
@@ -172,6 +176,41 @@ def test_each_equation_rounds(dtype, renderer):
                                        rtol=2 * float(ml_dtypes.finfo(dtype).eps))
     for k in (0, 1, 2, 4, 6):
         np.testing.assert_array_equal(as_bits(got[k]), as_bits(want[k]))
+
+
+@pytest.mark.parametrize("dtype", [d for d in NARROW if d.itemsize == 1], ids=str)
+def test_every_number_of_8_bits(dtype):
+    """What loops compute of each pair of numbers is what the next dtype computes, rounded."""
+    every = np.arange(2 ** ml_dtypes.finfo(dtype).bits, dtype=np.uint8).view(dtype)
+    x, y = (np.repeat(every, every.size), np.tile(every, every.size))
+    f = lambda x, y: [x + y, x - y, x * y, x / y, -x, jnp.sqrt(x), jnp.exp(x), jnp.round(x)]
+    with np.errstate(all="ignore"):
+        wide = [np.asarray(v) for v in f(*(jnp.asarray(v.astype(np.float32)) for v in (x, y)))]
+        for got, want in zip(compiled(f, x, y)(x, y), wide, strict=True):
+            np.testing.assert_array_equal(as_bits(got), as_bits(want.astype(dtype)))
+        for got, want in zip(compiled(lambda *xy: [jnp.less(*xy), jnp.equal(*xy)], x, y)(x, y),
+                             (x < y, x == y), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", FEW_BITS, ids=str)
+@pytest.mark.parametrize("renderer", RENDERERS)
+def test_integers_of_few_bits_wrap_around(dtype, renderer):
+    """In a loop as outside, where each primitive is compared with JAX."""
+    def f(x):
+        y = x.astype(dtype)
+        rows = y.reshape(20, 30)
+        return [y, (x / 7).astype(dtype), y.astype(np.float32), y * y - y, jnp.maximum(y, -y),
+                y > 1, y.at[y].add(y), jnp.arange(4)[y], lax.reduce_max(rows, (1,)),
+                lax.dot(rows, rows.T), lax.reduce_xor(rows, (0,)), lax.cummax(y), jnp.sort(y)]
+
+    x = np.arange(-300, 300, dtype=np.int32)
+    two = np.stack([x, x])
+    turns = compiled(lambda xs: lax.map(f, xs), two, renderer=renderer)
+    assert stays_in_machine_code(turns)
+    for got, want in zip(turns(two), f(jnp.asarray(x)), strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got[1].astype(int), np.asarray(want).astype(int))
 
 
 def test_neighbours_of_16_bits():

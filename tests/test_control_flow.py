@@ -380,8 +380,8 @@ def test_derivatives_of_a_million_turns_take_no_memory_either(way, compiled):
         assert f.lower(mnp.ones(4)).compile().memory_analysis().temp_size_in_bytes < 1000
 
 
-def test_dtypes_without_machine_code():
-    for dtype in (mnp.bfloat16, np.complex64, np.float16):
+def test_narrow_and_complex_numbers():
+    for dtype in (mnp.bfloat16, np.complex64, np.float16, mnp.float8_e4m3fn, mnp.int4):
         x = np.arange(4).astype(dtype)
         f = lambda lib, x: lib.lax.scan(lambda c, a: (c * a + x[1], c), x[2], x)
         compare(f(minijax, mnp.asarray(x)), f(jax, jnp.asarray(x)))

@@ -286,7 +286,7 @@ def test_place_of_extreme(name, order, dtype):
     assert_same(getattr(reductions, name)(x, 0, np.int32), theirs)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float8_e4m3fn"])
 def test_sorting_of_special_values(dtype):
     x = SPECIAL[:12].astype(dtype)
     places = np.arange(12, dtype=np.int32)
@@ -296,6 +296,15 @@ def test_sorting_of_special_values(dtype):
     for ours, theirs in zip(sorting.top_k(x, 12), jax_lax.top_k(x, 12)):
         assert_same_with_signs(np.asarray(ours).astype(np.float32),
                                np.asarray(theirs).astype(np.float32))
+
+
+def test_the_largest_floats_of_fewer_than_8_bits():
+    """JAX's top_k of them is an error of its compiler."""
+    every = np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn)
+    for top in (functools.partial(sorting.top_k, k=16), minijax.jit(lambda x: sorting.top_k(x, 16))):
+        values, places = top(every)
+        np.testing.assert_array_equal(places, [7, 6, 5, 4, 3, 2, 1, 0, *range(8, 16)])
+        np.testing.assert_array_equal(np.asarray(values), every[np.asarray(places)])
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -409,6 +418,41 @@ def test_gradients_where_infinities_meet():
 def test_copy_and_add_any():
     assert_same(elementwise.copy(f32), jnp.copy(f32))
     assert_same(elementwise.add_any(f32, f32), f32 + f32)
+
+
+WIDTHS = "uint2 int4 uint8 int16 float32 float4_e2m1fn float8_e4m3fn bfloat16".split()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("source", WIDTHS)
+def test_bits_read_as_another_dtype(source, compiled):
+    """A last axis has the parts of a number, of which int4 has two in a byte and uint2 four."""
+    for target in map(np.dtype, map(functools.partial(getattr, jnp), WIDTHS)):
+        for shape in ((), (2,), (4,), (8,), (16,), (3, 2)):
+            x = np.random.default_rng(0).integers(0, 2 ** 15, shape).astype(np.float32)
+            x = np.asarray(jnp.asarray(x).astype(source))
+            f = functools.partial(elementwise.bitcast_convert_type, new_dtype=target)
+            f = minijax.jit(f) if compiled else f
+            try:
+                want = np.asarray(jax_lax.bitcast_convert_type(x, target))
+            except ValueError:
+                with pytest.raises(ValueError, match="needs a last axis"):
+                    f(x)
+                continue
+            got = np.asarray(f(x))
+            assert (got.dtype, got.shape) == (want.dtype, want.shape), target
+            assert got.tobytes() == want.tobytes(), target
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e5m2", "float8_e4m3fnuz"])
+@pytest.mark.parametrize("name", ["rsqrt", "round"])
+def test_steps_of_narrow_floats_round_once(name, dtype):
+    dtype = np.dtype(getattr(jnp, dtype))
+    bits = np.arange(0, 2 ** (8 * dtype.itemsize), 4 ** (dtype.itemsize - 1))
+    x = bits.astype(f"u{dtype.itemsize}").view(dtype)
+    x = x[~(abs(x.astype(np.float32)) < 2.0 ** -126)]      # XLA takes these bfloat16 for zeros
+    ours, theirs = (np.asarray(getattr(m, name)(x)) for m in (elementwise, jax_lax))
+    np.testing.assert_array_equal(ours.astype(np.float32), theirs.astype(np.float32))
 
 
 # --- Integers of four bits ------------------------------------------------------------------------

@@ -418,3 +418,10 @@ def test_functions_under_transformations():
                       x)
     agree(lambda m: m.jit(lambda x: m.np.nonzero(x > 2))(x))
     agree(lambda m: m.jit(lambda i: m.np.delete(m.np.arange(4.), i))(2))
+
+
+def test_integers_of_four_bits_count_from_the_end():
+    index = jax.numpy.asarray([-1, 0, -4, 3], jax.numpy.int4)
+    want = jax.numpy.arange(4)[index]
+    for f in (lambda i: mnp.arange(4)[i], OURS.jit(lambda i: mnp.arange(4)[i])):
+        np.testing.assert_array_equal(f(mnp.asarray(np.asarray(index))), want)

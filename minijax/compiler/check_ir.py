@@ -215,7 +215,7 @@ def check_op(node, where):
     arity, result = OPS[node.name]
     check(len(node.args) == arity, f"{where}: {node.name} takes {arity} operands")
     operands = node.args[1:] if node.name == "select" else node.args
-    dtype = next((a.dtype for a in operands if a.dtype in NARROW | COMPLEX), None)
+    dtype = next((a.dtype for a in operands if a.dtype in NARROW or a.dtype in COMPLEX), None)
     allowed = OF_COMPLEX if dtype in COMPLEX else MOVES
     check(dtype is None or node.name in allowed, f"{where}: {node.name} of {dtype}")
     if result in (SAME, BOOL):

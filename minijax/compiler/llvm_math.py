@@ -15,7 +15,8 @@ from minijax.compiler import vector_math
 
 __all__ = [
     "element_of", "like", "VectorConstant", "number_of", "numbers_of", "intrinsic", "type_name",
-    "LlvmValue", "LlvmMath", "constant_array", "emit_vector", "call_function",
+    "LlvmValue", "LlvmMath", "TABLE_TYPES", "constant_array", "look_up", "emit_vector",
+    "call_function",
 ]
 
 
@@ -158,32 +159,19 @@ class LlvmMath:
 
     def lookup(self, table, index):
         """table[index]. Vectors seldom need more than the first number: a branch has the others."""
-        builder, memory = self.builder, constant_array(self.builder.module, table)
+        builder = self.builder
         if not isinstance(self.int, ir.VectorType):
-            zero = ir.Constant(self.int, 0)
-            return self.value(builder.load(builder.gep(memory, [zero, index.value], inbounds=True)))
+            return self.value(look_up(builder, table, index.value))
         others = builder.icmp_unsigned("!=", index.value, number_of(self.int, 0))
         any_of = intrinsic(builder, "llvm.vector.reduce.or", (others.type,), ir.IntType(1),
                            (others.type,))
         before = builder.block
         with builder.if_then(builder.call(any_of, [others]), likely=False):
-            found, inside = self.gather(memory, index.value), builder.block
+            found, inside = look_up(builder, table, index.value), builder.block
         out = builder.phi(self.float)
         out.add_incoming(self.const(table[0]).value, before)
         out.add_incoming(found, inside)
         return self.value(out)
-
-    def gather(self, memory, indices):
-        """The numbers of an array in memory that a vector's lanes ask for."""
-        builder, start = self.builder, memory.ptrtoint(self.int.element)
-        starts = VectorConstant(self.int, f"splat ({start.type} {start.get_reference()})")
-        places = builder.add(starts, builder.mul(indices, number_of(self.int, 8)))
-        places = builder.inttoptr(places, like(self.int, self.float.element.as_pointer()))
-        operands = [places, ir.Constant(ir.IntType(32), 8),
-                    number_of(like(self.int, ir.IntType(1)), 1), number_of(self.float, 0.0)]
-        function = intrinsic(builder, "llvm.masked.gather", (self.float, places.type), self.float,
-                             [x.type for x in operands])
-        return builder.call(function, operands)
 
     def product_error(self, x, y):
         # one rounding, of the sum: what is left of the product is exact
@@ -210,18 +198,40 @@ class LlvmMath:
         kinds = (self.float,) * len(operands)
         function = intrinsic(self.builder, name, (self.float,), self.float, kinds)
         return self.value(self.builder.call(function, [x.value for x in operands]))
+TABLE_TYPES = {np.dtype(np.float64): ir.DoubleType(), np.dtype(np.float32): ir.FloatType(),
+               np.dtype(np.uint8): ir.IntType(8)}
 
 
 def constant_array(module, table):
-    """The numbers of a NumPy array of doubles in a module, where they stand once."""
+    """The numbers of a NumPy array in a module, where they stand once."""
     name = f"table_{zlib.crc32(table.tobytes()):08x}"
     if name in module.globals:
         return module.globals[name]
-    kind = ir.ArrayType(ir.DoubleType(), len(table))
+    kind = ir.ArrayType(TABLE_TYPES[table.dtype], len(table))
     out = ir.GlobalVariable(module, kind, name)
-    out.initializer = ir.Constant(kind, [float(x) for x in table])
+    out.initializer = ir.Constant(kind, bytearray(table) if table.itemsize == 1 else table.tolist())
     out.global_constant, out.linkage = True, "internal"
     return out
+
+
+def look_up(builder, table, index):
+    """table[index], for each lane of an int64 or a vector of them."""
+    memory = constant_array(builder.module, table)
+    element = memory.type.pointee.element
+    if not isinstance(index.type, ir.VectorType):
+        place = builder.gep(memory, [ir.Constant(index.type, 0), index], inbounds=True)
+        return builder.load(place)
+    start = memory.ptrtoint(index.type.element)
+    starts = VectorConstant(index.type, f"splat ({start.type} {start.get_reference()})")
+    places = builder.add(starts, builder.mul(index, number_of(index.type, table.itemsize)))
+    places = builder.inttoptr(places, like(index.type, element.as_pointer()))
+    kind = like(index.type, element)
+    operands = [places, ir.Constant(ir.IntType(32), table.itemsize),
+                number_of(like(index.type, ir.IntType(1)), 1),
+                number_of(kind, 0 if table.itemsize == 1 else 0.0)]
+    function = intrinsic(builder, "llvm.masked.gather", (kind, places.type), kind,
+                         [x.type for x in operands])
+    return builder.call(function, operands)
 
 
 def emit_vector(builder, name, *values):

@@ -3,35 +3,37 @@
 
 The scalar operations of the loop IR as LLVM instructions. Operands are LLVM values; what kind of
 number they are says a NumPy dtype, since LLVM knows neither signed integers nor booleans. In
-registers a boolean has one bit, in memory one byte. A float of 16 bits is an integer with its bits,
-a complex number a structure of its parts.
+registers a boolean has one bit, in memory one byte. A narrow number is an integer with its bits, a
+complex number a structure of its parts.
 """
 
 from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 from llvmlite import ir
 
+from minijax import dtypes
 from minijax.compiler.llvm_math import (
-    element_of, emit_vector, intrinsic, like, number_of, numbers_of,
+    element_of, emit_vector, intrinsic, like, look_up, number_of, numbers_of,
 )
 from minijax.compiler.vector_math import FUNCTIONS
-from minijax.loop_ir import COMPLEX, NARROW
+from minijax.loop_ir import COMPLEX, NARROW, bits_of
 
 __all__ = [
     "INT64", "BIT", "FLOAT", "DOUBLE", "BOOLEAN", "WIDE", "SINGLE", "llvm_type", "memory_type",
-    "int64", "typed_constant", "constant", "is_float", "is_signed", "bits", "load", "store",
-    "places_of_parts", "parts_of", "join", "load_where", "entry_alloca", "counted_loop", "WIDTH",
-    "fill_lanes", "vector_at", "fold_lanes", "fold_halves", "load_vector", "lanes_of",
+    "int64", "typed_constant", "constant", "is_float", "is_signed", "integer_type", "bits", "load",
+    "store", "places_of_parts", "parts_of", "join", "load_where", "entry_alloca", "counted_loop",
+    "WIDTH", "fill_lanes", "vector_at", "fold_lanes", "fold_halves", "load_vector", "lanes_of",
     "fold_one_by_one", "DATA_OFFSET", "FLAGS_OFFSET", "CONTIGUOUS_AND_ALIGNED", "NOT_CONTIGUOUS",
-    "data_of", "field", "convert", "convert_float", "HALF", "INT16", "INT32", "widen", "narrow",
-    "rounded_to_odd", "float_to_integer", "to_bool", "bitcast", "clamp_index", "emitters", "define",
-    "emit_op", "define_arithmetic", "arithmetic_of_pairs", "is_widened", "define_comparison",
-    "compare", "negative", "invert", "select", "real", "imag", "complex_of", "maximum", "minimum",
-    "choose", "choose_pair", "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide",
-    "remainder", "in_width", "shift_left", "shift_right_logical", "shift_right_arithmetic",
-    "popcount", "clz", "call", "declare", "call_libm", "define_llvm", "define_libm",
-    "define_vector",
+    "data_of", "field", "convert", "convert_float", "HALF", "INT8", "INT16", "INT32", "widen",
+    "narrow", "to_few_bits", "to_bfloat16", "to_tiny_float", "tiny_floats", "rounded_to_odd",
+    "float_to_integer", "to_bool", "bitcast", "clamp_index", "emitters", "define", "emit_op",
+    "define_arithmetic", "arithmetic_of_pairs", "is_widened", "define_comparison", "compare",
+    "negative", "invert", "select", "real", "imag", "complex_of", "maximum", "minimum", "choose",
+    "choose_pair", "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide", "remainder",
+    "in_width", "shift_left", "shift_right_logical", "shift_right_arithmetic", "popcount", "clz",
+    "call", "declare", "call_libm", "define_llvm", "define_libm", "define_vector",
 ]
 
 
@@ -68,7 +70,7 @@ def typed_constant(value, dtype):
         return ir.Constant.literal_struct([ir.Constant(llvm_type(dtype).elements[0], x)
                                            for x in parts])
     if dtype in NARROW:
-        value = np.asarray(value, dtype).view(np.uint16)
+        value = np.asarray(value, dtype).view(bits_of(dtype))
     return ir.Constant(llvm_type(dtype), float(value) if is_float(dtype) else int(value))
 
 
@@ -83,7 +85,12 @@ def is_float(dtype):
 
 
 def is_signed(dtype):
-    return dtype.kind == "i"
+    return NARROW.get(dtype, dtype).kind == "i"
+
+
+def integer_type(dtype):
+    """The LLVM type of integers with all bits that the dtype has, which may be fewer than 8."""
+    return ir.IntType(dtypes.iinfo(dtype).bits)
 
 
 def bits(value):
@@ -267,7 +274,7 @@ def convert(builder, value, source, target):
     if source == target:
         return value
     if source in NARROW:
-        return convert(builder, widen(builder, value, source), SINGLE, target)
+        return convert(builder, widen(builder, value, source), NARROW[source], target)
     if target in NARROW:
         return narrow(builder, value, source, target)
     if target.kind == "b":
@@ -290,34 +297,80 @@ def convert_float(builder, value, source, target):
         value, like(value.type, llvm_type(target)))
 
 
-HALF, INT16, INT32 = ir.HalfType(), ir.IntType(16), ir.IntType(32)
+HALF, INT8, INT16, INT32 = ir.HalfType(), ir.IntType(8), ir.IntType(16), ir.IntType(32)
 
 
 def widen(builder, value, source):
-    """A float of 16 bits, given as an integer, as a float: a bfloat16 is the upper half of one."""
-    if source.kind == "f":
+    """A narrow number, given as an integer, as a wider one: a bfloat16 is half of a float."""
+    if source == np.float16:
         half = builder.bitcast(value, like(value.type, HALF))
         return builder.fpext(half, like(value.type, FLOAT))
-    number = builder.zext(value, like(value.type, INT32))
-    return builder.bitcast(builder.shl(number, constant(number, 16)), like(value.type, FLOAT))
+    if source == dtypes.bfloat16:
+        number = builder.zext(value, like(value.type, INT32))
+        return builder.bitcast(builder.shl(number, constant(number, 16)), like(value.type, FLOAT))
+    if NARROW[source] == SINGLE:
+        table = np.arange(256, dtype=np.uint8).view(source).astype(np.float32)
+        return look_up(builder, table, builder.zext(value, like(value.type, INT64)))
+    few = builder.trunc(value, like(value.type, integer_type(source)))
+    return (builder.sext if is_signed(source) else builder.zext)(few, value.type)
 
 
 def narrow(builder, value, source, target):
-    """A number as the nearest float of 16 bits, of two the even one, as an integer."""
-    if target.kind == "f":
-        single = rounded_to_odd(builder, value) if source.itemsize == 8 and is_float(source) \
-            else convert(builder, value, source, SINGLE)
+    """A number as the nearest narrow one, of two the even one, as an integer."""
+    if NARROW[target] != SINGLE:
+        return to_few_bits(builder, value, source, target)
+    rounds_once = target != dtypes.bfloat16 and source.itemsize == 8 and is_float(source)
+    single = rounded_to_odd(builder, value) if rounds_once \
+        else convert(builder, value, source, SINGLE)
+    if target == np.float16:
         half = builder.fptrunc(single, like(value.type, HALF))
         return builder.bitcast(half, like(value.type, INT16))
-    single = convert(builder, value, source, SINGLE)
     number = builder.bitcast(single, like(value.type, INT32))
+    if target == dtypes.bfloat16:
+        return to_bfloat16(builder, number)
+    return to_tiny_float(builder, number, target)
+
+
+def to_few_bits(builder, value, source, target):
+    """An integer of fewer than 8 bits: a float saturates, an integer wraps around."""
+    if is_float(source):
+        few = float_to_integer(builder, value, target)
+    else:
+        value = convert(builder, value, source, NARROW[target])
+        few = builder.trunc(value, like(value.type, integer_type(target)))
+    return builder.zext(few, like(few.type, INT8))
+
+
+def to_bfloat16(builder, number):
+    """The bfloat16 that is nearest to the float with these bits, as an integer."""
     last = builder.and_(builder.lshr(number, constant(number, 16)), constant(number, 1))
     rounded = builder.add(number, builder.add(last, constant(number, 0x7FFF)))
     # adding could make an infinity or a zero of a NaN
     sign = builder.and_(number, constant(number, 2 ** 31))
     quiet = builder.or_(sign, constant(number, 0x7FC00000))
+    single = builder.bitcast(number, like(number.type, FLOAT))
     number = builder.select(is_nan(builder, SINGLE, single), quiet, rounded)
-    return builder.trunc(builder.lshr(number, constant(number, 16)), like(value.type, INT16))
+    return builder.trunc(builder.lshr(number, constant(number, 16)), like(number.type, INT16))
+
+
+def to_tiny_float(builder, number, target):
+    """The float of 8 bits or less that is nearest to the float with these bits, as an integer.
+
+    16 bits are enough to round by, if the last one says whether others were set: those of a
+    bfloat16, and what becomes of each of them is known.
+    """
+    rest = builder.and_(number, constant(number, 0xFFFF))
+    is_inexact = builder.zext(builder.icmp_unsigned("!=", rest, constant(rest, 0)), number.type)
+    place = builder.or_(builder.lshr(number, constant(number, 16)), is_inexact)
+    return look_up(builder, tiny_floats(target), builder.zext(place, like(place.type, INT64)))
+
+
+@cache
+def tiny_floats(dtype):
+    """The nearest number of a dtype to each bfloat16, both as their bits."""
+    every = np.arange(2 ** 16, dtype=np.uint16).view(dtypes.bfloat16)
+    with np.errstate(all="ignore"):
+        return every.astype(dtype).view(np.uint8)
 
 
 def rounded_to_odd(builder, value):
@@ -334,7 +387,7 @@ def rounded_to_odd(builder, value):
 
 def float_to_integer(builder, value, target):
     """Round towards zero; saturate; NaN gives 0. LLVM has an instruction for just that."""
-    out = like(value.type, llvm_type(target))
+    out = like(value.type, integer_type(target))
     kind = "fptosi" if is_signed(target) else "fptoui"
     function = intrinsic(builder, f"llvm.{kind}.sat", (out, value.type), out, (value.type,))
     return builder.call(function, [value])
@@ -381,7 +434,7 @@ def emit_op(builder, name, dtype, result_dtype, args):
         return bitcast(builder, args[0], result_dtype)
     if dtype in NARROW and name != "select":        # what is added to memory
         wide = [widen(builder, x, dtype) for x in args]
-        return narrow(builder, emitters[name](builder, SINGLE, *wide), SINGLE, dtype)
+        return narrow(builder, emitters[name](builder, NARROW[dtype], *wide), NARROW[dtype], dtype)
     return emitters[name](builder, dtype, *args)
 
 

@@ -17,10 +17,10 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 
 from minijax.compiler import llvm_ops, runtime
-from minijax.compiler.llvm_ops import SINGLE, emitters
+from minijax.compiler.llvm_ops import emitters
 from minijax.compiler.render_python import FUNCTION_NAMES
 from minijax.compiler.runtime import DTYPE_NAMES
-from minijax.loop_ir import BOOL, NARROW, OPS
+from minijax.loop_ir import BOOL, NARROW, OPS, bits_of
 
 __all__ = [
     "Memory", "MemoryModel", "unbox_memory", "GetItem", "SetItem", "lower_getitem", "lower_setitem",
@@ -216,8 +216,9 @@ names.update(select=select, clamp_index=clamp_index, real_part=real_part, imag_p
 NUMBA_DTYPES = dict(bool_=types.boolean, i8=types.int8, i16=types.int16, i32=types.int32,
                     i64=types.int64, u8=types.uint8, u16=types.uint16, u32=types.uint32,
                     u64=types.uint64, f32=types.float32, f64=types.float64,
-                    c64=types.complex64, c128=types.complex128,
-                    f16=types.uint16, bf16=types.uint16)         # Numba has their bits only
+                    c64=types.complex64, c128=types.complex128)
+for _dtype in NARROW:                                            # Numba has their bits only
+    NUMBA_DTYPES[DTYPE_NAMES[_dtype]] = getattr(types, bits_of(_dtype).name)
 
 for _name, _emit in emitters.items():
     _arity, _result = OPS[_name]
@@ -230,8 +231,8 @@ for _dtype, _name in DTYPE_NAMES.items():
     define_conversion(f"bits_{_name.rstrip('_')}",
                       lambda builder, x, _, target: llvm_ops.bitcast(builder, x, target), _dtype)
 
-for _dtype in NARROW:
-    define_conversion(f"widen_{DTYPE_NAMES[_dtype]}", llvm_ops.convert, SINGLE, _dtype)
+for _dtype, _wide in NARROW.items():
+    define_conversion(f"widen_{DTYPE_NAMES[_dtype]}", llvm_ops.convert, _wide, _dtype)
 
 for _name in (*NUMBA_DTYPES, "inf", "nan"):
     names[_name] = getattr(runtime, _name)

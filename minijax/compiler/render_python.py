@@ -100,8 +100,9 @@ def op_text(node, args):
 def combined_text(name, dtype, old, new):
     """What a store leaves that combines a value with the element that is there."""
     if dtype in NARROW:
-        old, new = (convert_text(x, np.dtype(np.float32), dtype) for x in (old, new))
-        return convert_text(op_text(Op(name, (), np.float32), [old, new]), dtype)
+        wide = NARROW[dtype]
+        old, new = (convert_text(x, wide, dtype) for x in (old, new))
+        return convert_text(op_text(Op(name, (), wide), [old, new]), dtype)
     return op_text(Op(name, (), dtype), [old, new])
 
 
@@ -114,8 +115,8 @@ def wrapped(text, dtype):
 
 def convert_text(text, dtype, source=None):
     if source in NARROW:
-        text = f"widen_{DTYPE_NAMES[source]}({text})"
-        return text if dtype == np.float32 else convert_text(text, dtype)
+        text, wide = f"widen_{DTYPE_NAMES[source]}({text})", NARROW[source]
+        return text if dtype == wide else convert_text(text, dtype, wide)
     if dtype.kind == "f" and dtype not in NARROW:
         return f"{DTYPE_NAMES[dtype]}({text})"
     return f"to_{DTYPE_NAMES[dtype].rstrip('_')}({text})"
@@ -127,7 +128,7 @@ def literal(const):
     if dtype == bool:
         return str(bool(value))
     if dtype in NARROW:
-        return convert_text(literal(Const(value, np.float32)), dtype)
+        return convert_text(literal(Const(value, NARROW[dtype])), dtype)
     if dtype in COMPLEX:
         return f"complex_of({', '.join(literal(part) for part in parts_of(const))})"
     if dtype.kind != "f":

@@ -11,23 +11,23 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from minijax import dtypes
+from minijax.avals import short_dtype_name
 from minijax.compiler import vector_math
 
 __all__ = [
     "inf", "nan", "bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64",
-    "f16", "bf16", "c64", "c128", "empty", "DTYPE_NAMES", "as_buffer", "as_buffers", "kernel",
-    "load_if", "lanes", "local", "turns", "product", "matrix", "fold", "fold_add", "fold_mul",
-    "fold_max", "fold_min", "fold_and", "fold_or", "fold_xor", "to_integer", "to_i8", "to_i16",
-    "to_i32", "to_i64", "to_u8", "to_u16", "to_u32", "to_u64", "to_bool", "to_narrow", "to_f16",
-    "to_bf16", "widen_f16", "widen_bf16", "clamp_index", "bitcast", "bits_i8", "bits_i16",
-    "bits_i32", "bits_i64", "bits_u8", "bits_u16", "bits_u32", "bits_u64", "bits_f32", "bits_f64",
-    "bits_bool", "bits_f16", "bits_bf16", "select", "real_part", "imag_part", "complex_of",
-    "maximum", "minimum", "absolute", "is_finite", "is_nan", "nextafter", "sign", "divide_int",
-    "remainder", "width", "unsigned", "shift_left", "shift_right_logical", "shift_right_arithmetic",
-    "popcount", "clz", "of_float", "floor", "ceil", "trunc", "round_even", "sqrt", "cbrt", "exp",
-    "exp2", "expm1", "log", "log1p", "log2", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
-    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "power", "erf", "erfc", "erf_inv", "rsqrt",
-    "round_away", "lgamma", "logistic",
+    "c64", "c128", "empty", "DTYPE_NAMES", "as_buffer", "as_buffers", "kernel", "load_if", "lanes",
+    "local", "turns", "product", "matrix", "fold", "fold_add", "fold_mul", "fold_max", "fold_min",
+    "fold_and", "fold_or", "fold_xor", "to_integer", "to_i8", "to_i16", "to_i32", "to_i64", "to_u8",
+    "to_u16", "to_u32", "to_u64", "to_bool", "to_float", "clamp_index", "bitcast", "bits_i8",
+    "bits_i16", "bits_i32", "bits_i64", "bits_u8", "bits_u16", "bits_u32", "bits_u64", "bits_f32",
+    "bits_f64", "bits_bool", "select", "real_part", "imag_part", "complex_of", "maximum", "minimum",
+    "absolute", "is_finite", "is_nan", "nextafter", "sign", "divide_int", "remainder", "width",
+    "unsigned", "shift_left", "shift_right_logical", "shift_right_arithmetic", "popcount", "clz",
+    "of_float", "floor", "ceil", "trunc", "round_even", "sqrt", "cbrt", "exp", "exp2", "expm1",
+    "log", "log1p", "log2", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh",
+    "tanh", "asinh", "acosh", "atanh", "power", "erf", "erfc", "erf_inv", "rsqrt", "round_away",
+    "lgamma", "logistic",
 ]
 
 
@@ -38,13 +38,12 @@ bool_ = np.bool_
 i8, i16, i32, i64 = np.int8, np.int16, np.int32, np.int64
 u8, u16, u32, u64 = np.uint8, np.uint16, np.uint32, np.uint64
 f32, f64 = np.float32, np.float64
-f16, bf16 = np.float16, dtypes.bfloat16
 c64, c128 = np.complex64, np.complex128
 empty = np.empty
 
 DTYPE_NAMES = {np.dtype(t): name for name, t in dict(
     bool_=bool_, i8=i8, i16=i16, i32=i32, i64=i64, u8=u8, u16=u16, u32=u32, u64=u64, f32=f32,
-    f64=f64, f16=f16, bf16=bf16, c64=c64, c128=c128).items()}
+    f64=f64, c64=c64, c128=c128).items()}
 
 
 def as_buffer(x):
@@ -121,7 +120,7 @@ fold_and, fold_or, fold_xor = fold(np.bitwise_and), fold(np.bitwise_or), fold(np
 
 def to_integer(dtype):
     """Conversion to an integer dtype: floats round towards zero and saturate, NaN gives 0."""
-    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    low, high = dtypes.iinfo(dtype).min, dtypes.iinfo(dtype).max
 
     def convert(x):
         if not np.issubdtype(type(x), np.floating):
@@ -138,12 +137,10 @@ def to_bool(x):
     return x != 0
 
 
-def to_narrow(dtype):
+def to_float(dtype):
     return lambda x: np.asarray(x).astype(dtype)[()]
 
 
-to_f16, to_bf16 = to_narrow(f16), to_narrow(bf16)
-widen_f16 = widen_bf16 = f32
 
 
 def clamp_index(x, low, high):
@@ -157,7 +154,15 @@ def bitcast(to):
 
 bits_i8, bits_i16, bits_i32, bits_i64 = map(bitcast, (i8, i16, i32, i64))
 bits_u8, bits_u16, bits_u32, bits_u64 = map(bitcast, (u8, u16, u32, u64))
-bits_f32, bits_f64, bits_bool, bits_f16, bits_bf16 = map(bitcast, (f32, f64, bool_, f16, bf16))
+bits_f32, bits_f64, bits_bool = map(bitcast, (f32, f64, bool_))
+
+
+# Narrow numbers have the short names of jaxprs: f16, bf16, f8_e4m3fn, i4, …
+for _dtype, _wide in dtypes.computed_in.items():
+    _name = DTYPE_NAMES[_dtype] = short_dtype_name(_dtype)
+    _convert = to_float if _wide == np.float32 else to_integer
+    globals().update({_name: _dtype.type, f"to_{_name}": _convert(_dtype.type),
+                      f"widen_{_name}": _wide.type, f"bits_{_name}": bitcast(_dtype)})
 
 
 # --- Choices and integers -------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 # Exported from notebooks/14_control_flow.ipynb by tools/export.py: edit the notebook, not this file.
 """Layer: loops and branches, evaluated. Home: 14_control_flow. In JAX: jax/_src/dispatch.py.
 
-An eager loop is compiled like any other: as a program of one equation. Where the compiler has no
-machine code for a dtype, the turns are compiled and Python goes round.
+An eager loop is compiled like any other: as a program of one equation. Only where an operand is of
+float0, whose numbers have no bytes, are the turns compiled and Python goes round.
 """
 
 from minijax.avals import typeof

@@ -221,7 +221,7 @@ def counted_from_front(numbers, size, wrap_negative=True):
 
 
 def known_from_front(numbers, size, wrap_negative):
-    signed = numbers.dtype.kind == "i"
+    signed = not dtypes.issubdtype(numbers.dtype, np.unsignedinteger)
     if numbers.dtype.itemsize >= 4:      # it may not fit; but what is far outside stays outside
         bounds = np.iinfo(np.int32)
         numbers = np.clip(numbers, bounds.min if signed else None, bounds.max)

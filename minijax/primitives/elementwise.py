@@ -17,7 +17,7 @@ from minijax.array import Array, as_array
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Primitive, Tracer
 from minijax.loop_ir import (
-    Axis, AxisValue, Const, Load, NARROW, Op, Store, axis_index, body_of, const_like,
+    Axis, AxisValue, Const, Load, NARROW, Op, Store, axis_index, bits_of, body_of, const_like,
     elementwise_step, library_step, lower_elementwise, lower_moving, op, row_major, wide,
 )
 from minijax.primitives.special import scipy_special
@@ -26,7 +26,7 @@ from minijax.rules import (
     def_elementwise_impl, def_no_derivative, def_not_linear, def_transpose_per_operand, defbilinear,
     defbroadcasting, defjet_linear, defjvp, defjvp_with_result, deflinear, defvectorized,
     elementwise_shape, full_like_aval, instantiate_zeros, is_undefined_primal, is_zero, moveaxis,
-    sum_of_products,
+    rounded_once, sum_of_products,
 )
 
 __all__ = [
@@ -61,8 +61,8 @@ __all__ = [
     "complex_p", "complex", "from_parts", "conj_p", "conj", "conjugate", "convert_element_type_p",
     "convert_element_type", "convert", "float_to_integer", "integer_bounds", "convert_aval",
     "convert_jvp", "convert_transpose", "bitcast_convert_type_p", "bitcast_convert_type",
-    "reinterpret", "bitcast_shape", "bitcast_aval", "bitcast_batch", "bitcast_lowering",
-    "take_bits_apart", "put_bits_together", "bits_of", "copy_p", "copy",
+    "reinterpret", "bit_width", "bitcast_shape", "bitcast_aval", "bitcast_batch",
+    "bitcast_lowering", "take_bits_apart", "put_bits_together", "copy_p", "copy",
 ]
 
 
@@ -919,7 +919,7 @@ def rsqrt(x):
     """1 / √x, elementwise."""
     return rsqrt_p.bind(x)
 
-def_elementwise_impl(rsqrt_p, lambda x: x.dtype.type(1) / np.sqrt(x))
+def_elementwise_impl(rsqrt_p, rounded_once(lambda x: x.dtype.type(1) / np.sqrt(x)))
 def_elementwise_aval(rsqrt_p, INEXACT)
 defjvp_with_result(rsqrt_p, lambda t, out, x: mul(t, mul(const(x, -0.5), div(out, x))))
 def_not_linear(rsqrt_p)
@@ -1358,7 +1358,7 @@ def round_to_nearest(x, *, rounding_method):
     step = np.abs(x - whole) >= x.dtype.type(0.5)
     return np.copysign(np.abs(whole) + step.astype(x.dtype), x)
 
-def_checked_impl(round_p, round_to_nearest)
+def_checked_impl(round_p, rounded_once(round_to_nearest))
 def_elementwise_aval(round_p, FLOAT)
 def_no_derivative(round_p)
 defvectorized(round_p)
@@ -1383,12 +1383,14 @@ lower_moving(nextafter_p, lambda x, y: next_narrow(x, y) if x.dtype in NARROW el
              op("nextafter", x, y))
 
 def next_narrow(x, y):
-    """The next float of 16 bits: its neighbours' bits are those of the next integers."""
-    value, target, bits = wide(x), wide(y), Op("bitcast", (x,), np.dtype(np.int16))
+    """The next narrow float: its neighbours' bits are those of the next integers."""
+    value, target, bits = wide(x), wide(y), Op("bitcast", (x,), bits_of(x.dtype))
     zero, is_up = const_like(value, 0), op("lt", value, target)
     outwards = op("eq", is_up, op("gt", value, zero))
-    step = op("select", outwards, const_like(bits, 1), const_like(bits, -1))
-    smallest = op("select", is_up, const_like(bits, 1), const_like(bits, -2 ** 15 + 1))
+    one = const_like(bits, 1)
+    step = op("select", outwards, one, op("neg", one))
+    below_zero = np.asarray(-dtypes.finfo(x.dtype).smallest_subnormal).view(bits.dtype)
+    smallest = op("select", is_up, one, const_like(bits, below_zero))
     moved = op("select", op("eq", value, zero), smallest, op("add", bits, step))
     moved = Op("bitcast", (moved,), x.dtype)
     is_nan = op("ne", value, value)
@@ -1590,26 +1592,36 @@ def bitcast_convert_type(operand, new_dtype):
     return bitcast_convert_type_p.bind(operand, new_dtype=dtypes.canonicalize_dtype(new_dtype))
 
 def reinterpret(x, *, new_dtype):
-    shape = bitcast_shape(x, new_dtype)
-    return np.ascontiguousarray(x).reshape(-1).view(new_dtype).reshape(shape)
+    shape, old, new = bitcast_shape(x, new_dtype), bit_width(x.dtype), bit_width(new_dtype)
+    x = np.ascontiguousarray(x).reshape(-1)
+    if old == new or min(old, new) >= 8:
+        return x.view(new_dtype).reshape(shape)
+    bits = np.unpackbits(x.view(np.uint8).reshape(x.size, -1), 1, old, bitorder="little")
+    return np.packbits(bits.reshape(-1, new), 1, bitorder="little").view(new_dtype).reshape(shape)
+
+def bit_width(dtype):
+    if dtype not in dtypes.computed_in:
+        return 8 * dtype.itemsize
+    return (dtypes.iinfo if dtypes.issubdtype(dtype, np.integer) else dtypes.finfo)(dtype).bits
 
 def bitcast_shape(x, new_dtype):
-    old, new = x.dtype.itemsize, new_dtype.itemsize
-    if old == new:
-        return x.shape
-    if old > new:
-        return (*x.shape, old // new)
-    if not x.shape or x.shape[-1] * old != new:
-        raise ValueError(f"bitcast of {x.dtype.name} to {new_dtype.name} needs a last axis of size "
-                         f"{new // old}, got shape {x.shape}")
-    return x.shape[:-1]
-
-def bitcast_aval(x, *, new_dtype):
-    check_dtypes(bitcast_convert_type_p, [x], ANY)
     unlike = [d for d in (x.dtype, new_dtype) if d == np.bool_ or d.kind == "c"]
     if unlike and x.dtype != new_dtype:
         raise TypeError("bitcast_convert_type converts no bools and complex numbers, got "
                         f"{x.dtype.name} to {new_dtype.name}")
+    old, new = bit_width(x.dtype), bit_width(new_dtype)
+    if old == new:
+        return x.shape
+    if old % new == 0:
+        return (*x.shape, old // new)
+    if new % old or not x.shape or x.shape[-1] * old != new:
+        needs = "another number of bits" if new % old else f"a last axis of size {new // old}"
+        raise ValueError(f"bitcast of {x.dtype.name} to {new_dtype.name} needs {needs}, got shape "
+                         f"{x.shape}")
+    return x.shape[:-1]
+
+def bitcast_aval(x, *, new_dtype):
+    check_dtypes(bitcast_convert_type_p, [x], ANY)
     return ShapedArray(bitcast_shape(x, new_dtype), new_dtype)
 
 def bitcast_batch(axis, vals, dims, *, new_dtype):
@@ -1617,7 +1629,7 @@ def bitcast_batch(axis, vals, dims, *, new_dtype):
     x = moveaxis(vals[0], dims[0], 0)
     return bitcast_convert_type(x, new_dtype), 0
 
-def_checked_impl(bitcast_convert_type_p, reinterpret)
+bitcast_convert_type_p.def_impl(reinterpret)
 bitcast_convert_type_p.def_abstract_eval(bitcast_aval)
 def_no_derivative(bitcast_convert_type_p, "bits are no numbers to differentiate by")
 bitcast_convert_type_p.def_batch(bitcast_batch)
@@ -1629,38 +1641,37 @@ def bitcast_lowering(ctx, x, *, new_dtype):
         return library_step(ctx, x, new_dtype=new_dtype)
     if x.dtype == new_dtype:
         return elementwise_step(ctx, lambda x: x, x)
-    if x.dtype.itemsize == new_dtype.itemsize:
+    if bit_width(x.dtype) == bit_width(new_dtype):
         return elementwise_step(ctx, lambda x: Op("bitcast", (x,), new_dtype), x)
-    is_wider = x.dtype.itemsize > new_dtype.itemsize
+    is_wider = bit_width(x.dtype) > bit_width(new_dtype)
     return (take_bits_apart if is_wider else put_bits_together)(ctx, ctx.as_buffer(x), ctx.result())
 
 
 def take_bits_apart(ctx, x, out):
     """Append loops that store the parts of each element, the lowest first."""
-    axes = Axis(x.size), Axis(x.dtype.itemsize // out.dtype.itemsize)
-    shift = AxisValue(axis_index(axes[1]) * (8 * out.dtype.itemsize), bits_of(x.dtype))
+    width = bit_width(out.dtype)
+    axes = Axis(x.size), Axis(bit_width(x.dtype) // width)
+    shift = AxisValue(axis_index(axes[1]) * width, bits_of(x.dtype))
     bits = Op("bitcast", (Load(x, axis_index(axes[0])),), shift.dtype)
     part = loop_ir.convert(op("shift_right_logical", bits, shift), bits_of(out.dtype))
+    if width < 8:
+        part = op("and", part, const_like(part, 2 ** width - 1))
     ctx.nest(axes, body_of([Store(out, row_major(axes), Op("bitcast", (part,), out.dtype))]))
     return out
 
 
 def put_bits_together(ctx, x, out):
     """Append a loop that makes each element of its parts, the lowest first."""
-    axis, count = Axis(out.size), out.dtype.itemsize // x.dtype.itemsize
+    axis, width = Axis(out.size), bit_width(x.dtype)
+    count = bit_width(out.dtype) // width
     whole = None
     for k in range(count):
         load = Load(x, axis_index(axis) * count + k)
         part = loop_ir.convert(Op("bitcast", (load,), bits_of(x.dtype)), bits_of(out.dtype))
-        part = op("shift_left", part, const_like(part, 8 * k * x.dtype.itemsize))
+        part = op("shift_left", part, const_like(part, k * width))
         whole = part if whole is None else op("or", whole, part)
     ctx.nest([axis], body_of([Store(out, axis_index(axis), Op("bitcast", (whole,), out.dtype))]))
     return out
-
-
-def bits_of(dtype):
-    """The dtype of unsigned integers of the same width."""
-    return np.dtype(f"u{dtype.itemsize}")
 
 
 copy_p = Primitive("copy")

@@ -132,6 +132,7 @@ def ordered_integers(x):
     """Integers (or bools) in the order of x: a float's bits, those of negative ones flipped."""
     if not dtypes.issubdtype(x.dtype, np.floating):
         return x
+    x = x.astype(dtypes.computed_in.get(x.dtype, x.dtype), copy=False)
     bits = x.view(f"i{x.dtype.itemsize}")
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 
