@@ -42,6 +42,8 @@ ELEMENTWISE = {
     "float16": (lambda x: x + 1, np.float16),
     "bfloat16": (lambda x: (x.astype(jnp.bfloat16) * 3).astype(jnp.float32), np.float32),
     "complex": (lambda x: jnp.abs(x * (1 + 2j)), np.complex64),
+    "complex results": (lambda x: jnp.where(x.real > 0, x * x - 1j, x.conj()), np.complex64),
+    "made complex": (lambda x: lax.complex(x, x + 1) * 2, np.float32),
     "positions": (lambda x: x + jnp.arange(x.size, dtype=np.float32), np.float32),
 }
 
@@ -71,9 +73,26 @@ PLACES = {
 
 @pytest.mark.parametrize("n", [17, 64, 300, 5000])
 @pytest.mark.parametrize("name", PLACES)
-def test_elements_that_lie_elsewhere(name, n):
-    f, x = PLACES[name], rng().normal(size=n).astype(np.float32)
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_elements_that_lie_elsewhere(name, n, dtype):
+    f, x = PLACES[name], rng().normal(size=n).astype(dtype)
+    x *= dtype(2 - 1j) if x.dtype.kind == "c" else 1
     np.testing.assert_array_equal(minijax.jit(f)(x), f(jnp.asarray(x)))
+
+
+@pytest.mark.parametrize("n", [16, 37, 100])
+def test_complex_numbers_that_a_loop_carries(n):
+    def f(lib, z, c):
+        def turn(z, k):
+            following = lib.numpy.where(abs(z) < 2, z * z + c, z).at[1:20].add(1j * k)
+            return following, (following[0], abs(following).sum())
+        return lib.lax.scan(turn, z, lib.numpy.arange(3.0))
+
+    z, c = (rng().normal(size=(2, n, 2)) @ [0.5, 0.5j]).astype(np.complex64)
+    assert effort_of(partial(f, minijax), z, c) == 1
+    for got, want in zip(minijax.tree.leaves(minijax.jit(partial(f, minijax))(z, c)),
+                         jax.tree.leaves(jax.jit(partial(f, jax))(z, c)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(512, 512), (300, 260), (257, 263), (2, 400, 256)])
@@ -131,7 +150,8 @@ def test_loops_are_written_with_vectors():
     for f, x in ((jnp.sum, matrix), (lambda x: jnp.sum(x, axis=0), matrix), (jnp.exp, vector),
                  (minijax.nn.softmax, matrix), (lambda x: x + x[::-1], vector),
                  (minijax.grad(minijax.nn.logsumexp), vector), (lambda x: x.T * 2, matrix),
-                 (jnp.sin, vector), (lambda x: jnp.sum(jnp.sin(x)), vector)):
+                 (jnp.sin, vector), (lambda x: jnp.sum(jnp.sin(x)), vector),
+                 (lambda x: x * x + 1j, vector.astype(complex))):
         assert effort_of(f, x) == 1
     assert effort_of(lax.lgamma, vector) == 2           # which is a call of the C library
 

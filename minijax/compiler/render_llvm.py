@@ -24,8 +24,8 @@ from minijax.compiler.vectors import (
     numbers_in, splat, stride_of, turns_of_lanes, vector_axis, vector_load, vector_of, vector_store,
 )
 from minijax.loop_ir import (
-    Axis, AxisValue, Const, Dynamic, InBounds, Load, Nest, Op, Reduce, Remainder, Store, all_nodes,
-    buffers_written, dynamic_nodes, identity,
+    Axis, AxisValue, COMPLEX, Const, Dynamic, InBounds, Load, Nest, Op, Reduce, Remainder, Store,
+    all_nodes, buffers_written, dynamic_nodes, identity,
 )
 
 __all__ = [
@@ -424,7 +424,7 @@ NODE_WRITERS[Reduce] = reduce
 
 def is_in_one_vector(node):
     """Whether a node is a reduction whose accumulators are the lanes of a vector."""
-    if not isinstance(node, Reduce) or node.lanes == 1:
+    if not isinstance(node, Reduce) or node.lanes == 1 or node.dtype in COMPLEX:
         return False
     return is_in_vectors(node.body, loops_of(node)[-1])
 

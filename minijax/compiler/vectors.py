@@ -7,19 +7,21 @@ find such loops by itself, but that takes it long; here it is told.
 
 from typing import NamedTuple
 
+import numpy as np
 from llvmlite import ir
 
 from minijax.compiler.llvm_math import VectorConstant, intrinsic, like, number_of, numbers_of
 from minijax.compiler.llvm_ops import (
-    BIT, INT64, constant, emitters, fold_halves, int64, is_signed, memory_type,
+    BIT, INT64, constant, emitters, fold_halves, int64, is_signed, join, memory_type, parts_of,
 )
 from minijax.compiler.plan import ONE_BY_ONE, is_short_reduction
 from minijax.loop_ir import COMPLEX, Load, Op, Quotient, Reduce, Store, dynamic_nodes, index_maps_of
 
 __all__ = [
     "VECTOR_LANES", "FEW_VECTORS", "MAX_GATHERS", "Lanes", "vector_axis", "is_in_vectors", "Turns",
-    "stride_of", "splat", "matched", "turns_of_lanes", "is_vector", "numbers_in", "vector_of",
-    "first_lanes", "vector_load", "vector_store", "vector_address", "fold_vector",
+    "stride_of", "splat", "matched", "turns_of_lanes", "is_vector", "is_pair", "lanes_type",
+    "numbers_in", "vector_of", "first_lanes", "vector_load", "vector_store", "vector_address",
+    "load_pairs", "store_pairs", "parts_at", "twice", "in_turn", "chosen", "fold_vector",
 ]
 
 
@@ -74,8 +76,6 @@ class Turns:
         return self.is_simple and all(map(self.is_alike, body))
 
     def is_alike(self, node):
-        if node.dtype in COMPLEX:                   # there are no vectors of pairs
-            return False
         strides = [stride_of(index, self.axis) for index in index_maps_of(node)]
         chosen = [n for index in index_maps_of(node) for n in dynamic_nodes(index)]
         is_plain = None not in strides and self.varying.isdisjoint(chosen)
@@ -86,7 +86,8 @@ class Turns:
         if isinstance(node, Load):
             is_plain &= strides[0] in ((1,) if any(strides) else (0,))
             self.gathers -= not is_plain
-            return self.gathers >= 0 and self.written.get(node.buffer, node.index) == node.index
+            can_be_read = is_plain or node.dtype not in COMPLEX and self.gathers >= 0
+            return can_be_read and self.written.get(node.buffer, node.index) == node.index
         if isinstance(node, Reduce):
             if not is_short_reduction(node) or not self.are_alike(node.body):
                 return False
@@ -106,8 +107,10 @@ def stride_of(index, axis):
 
 def splat(builder, value, width):
     """A vector with a number in all lanes; vectors stay."""
-    if isinstance(value.type, ir.VectorType):
+    if is_vector(value):
         return value
+    if is_pair(value):
+        return join(builder, [splat(builder, part, width) for part in parts_of(builder, value)])
     kind = ir.VectorType(value.type, width)
     if isinstance(value, ir.Constant):
         return number_of(kind, value.constant)
@@ -118,7 +121,7 @@ def splat(builder, value, width):
 
 def matched(builder, values):
     """The values, all as vectors if one of them is."""
-    width = next((v.type.count for v in values if isinstance(v.type, ir.VectorType)), None)
+    width = next((lanes_type(v).count for v in values if is_vector(v)), None)
     return values if width is None else [splat(builder, v, width) for v in values]
 
 
@@ -129,7 +132,17 @@ def turns_of_lanes(builder, first, stride, width):
 
 
 def is_vector(value):
-    return isinstance(getattr(value, "type", None), ir.VectorType)
+    return isinstance(lanes_type(value), ir.VectorType)
+
+
+def is_pair(value):
+    return isinstance(value.type, ir.LiteralStructType)
+
+
+def lanes_type(value):
+    """The type of a value, or of its parts if it is a pair."""
+    kind = getattr(value, "type", None)
+    return kind.elements[0] if isinstance(kind, ir.LiteralStructType) else kind
 
 
 def numbers_in(builder, vector):
@@ -155,6 +168,8 @@ def first_lanes(builder, count, width):
 
 def vector_load(builder, dtype, memory, index, width, mask):
     """The numbers from memory[index] on, and 0 where a mask does not hold."""
+    if dtype in COMPLEX:
+        return load_pairs(builder, dtype, memory, index, width, mask)
     kind = ir.VectorType(memory_type(dtype), width)
     address = vector_address(builder, memory, index, kind)
     if mask is None:
@@ -170,6 +185,9 @@ def vector_load(builder, dtype, memory, index, width, mask):
 
 
 def vector_store(builder, dtype, memory, index, value, mask):
+    if dtype in COMPLEX:
+        store_pairs(builder, dtype, memory, index, value, mask)
+        return
     if dtype.kind == "b":
         value = builder.zext(value, ir.VectorType(memory_type(dtype), value.type.count))
     address = vector_address(builder, memory, index, value.type)
@@ -185,6 +203,41 @@ def vector_store(builder, dtype, memory, index, value, mask):
 def vector_address(builder, memory, index, kind):
     # not `inbounds`: lanes that a mask leaves out may lie anywhere
     return builder.bitcast(builder.gep(memory, [index]), kind.as_pointer())
+
+
+def load_pairs(builder, dtype, memory, index, width, mask):
+    both = vector_load(builder, *parts_at(builder, dtype, memory, index), 2 * width,
+                       twice(builder, mask))
+    return join(builder, [chosen(builder, both, both, range(k, 2 * width, 2)) for k in range(2)])
+
+
+def store_pairs(builder, dtype, memory, index, value, mask):
+    re, im = parts_of(builder, value)
+    both = chosen(builder, re, im, in_turn(re.type.count, re.type.count))
+    vector_store(builder, *parts_at(builder, dtype, memory, index), both, twice(builder, mask))
+
+
+def parts_at(builder, dtype, memory, index):
+    """The dtype of the parts of complex numbers, their memory, and a number's place there."""
+    part = np.finfo(dtype).dtype
+    numbers = builder.bitcast(memory, memory_type(part).as_pointer())
+    return part, numbers, builder.mul(index, int64(2))
+
+
+def twice(builder, mask):
+    """The mask of both parts of each number."""
+    return None if mask is None else chosen(builder, mask, mask, in_turn(mask.type.count, 0))
+
+
+def in_turn(width, second):
+    """0, second, 1, second + 1, …"""
+    return [lane for k in range(width) for lane in (k, second + k)]
+
+
+def chosen(builder, x, y, numbers):
+    """A vector of the lanes with these numbers; those of y are counted after those of x."""
+    places = ir.VectorType(ir.IntType(32), len(numbers))
+    return builder.shuffle_vector(x, y, numbers_of(places, tuple(numbers)))
 
 
 def fold_vector(builder, name, dtype, vector):
