@@ -5,6 +5,8 @@ An abstract value says all that a program may know about an array before it runs
 whether the dtype is weak.
 """
 
+from functools import cache
+
 import numpy as np
 
 from minijax import dtypes
@@ -32,6 +34,7 @@ class AbstractValue:
 # Jaxprs abbreviate: float32 is f32, uint8 is u8, bfloat16 is bf16.
 _ABBREVIATIONS = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
 
+@cache
 def short_dtype_name(dtype):
     if dtype == dtypes.float0:
         return "float0"

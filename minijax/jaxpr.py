@@ -283,7 +283,7 @@ class Printer(Names):
     def variables(self, atoms, typed=False, separator=""):
         docs = [[self(v), Text(f":{v.aval.str_short()}", "type")] if typed and self.print_shapes
                 else self(v) for v in atoms]
-        return Indent(Group(join([separator, Group(Break())], docs)))
+        return docs if len(docs) == 1 else Indent(Group(join([separator, Group(Break())], docs)))
 
     def equation(self, eqn):
         """`c:f32[] = primitive[parameters] a b`"""

@@ -8,7 +8,8 @@ broken; `layout` breaks as few as it can. Source: P. Wadler, "A prettier printer
 from typing import NamedTuple
 
 __all__ = [
-    "Text", "Break", "Group", "Indent", "join", "lines_of", "fits", "text_of", "STYLES", "layout",
+    "Text", "Break", "Group", "Indent", "join", "lines_of", "on_one_line", "text_of", "STYLES",
+    "layout",
 ]
 
 
@@ -47,36 +48,39 @@ def join(separator, docs):
 
 def lines_of(doc, width):
     """The texts of each line."""
-    lines, room, todo = [[]], width, [(doc, 0, True)]
+    lines, room, todo = [[]], width, [(doc, 0)]
     while todo:
-        doc, indent, broken = todo.pop()
+        doc, indent = todo.pop()
         if isinstance(doc, list):
-            todo.extend((part, indent, broken) for part in reversed(doc))
+            todo.extend([(part, indent) for part in reversed(doc)])
         elif isinstance(doc, Indent):
-            todo.append((doc.doc, indent + 2, broken))
+            todo.append((doc.doc, indent + 2))
         elif isinstance(doc, Group):
-            todo.append((doc.doc, indent, broken and not fits(doc, room)))
-        elif isinstance(doc, Break) and broken:
-            lines.append([Text(" " * indent)])
+            todo.append((on_one_line(doc.doc, room) or doc.doc, indent))
+        elif isinstance(doc, Break):
+            lines.append([" " * indent])
             room = width - indent
         else:
-            lines[-1].append(doc if isinstance(doc, Text) else Text(text_of(doc)))
+            lines[-1].append(doc)
             room -= len(text_of(doc))
     return lines
 
 
-def fits(doc, room):
-    """Whether a document on one line takes up at most `room` characters."""
-    todo = [doc]
-    while todo and room >= 0:
+def on_one_line(doc, room):
+    """The texts of a document without new lines; None if they have more than `room` characters."""
+    texts, todo = [], [doc]
+    while todo:
         doc = todo.pop()
         if isinstance(doc, list):
-            todo.extend(doc)
+            todo.extend(reversed(doc))
         elif isinstance(doc, (Group, Indent)):
             todo.append(doc.doc)
         else:
+            texts.append(doc.text if isinstance(doc, Break) else doc)
             room -= len(text_of(doc))
-    return room >= 0
+            if room < 0:
+                return None
+    return texts
 
 
 def text_of(doc):
@@ -93,10 +97,13 @@ def layout(doc, width=80, use_color=False, annotation_prefix=" # "):
     in the escape codes of terminals.
     """
     lines = lines_of(doc, width)
-    lengths = [sum(len(part.text) for part in line) for line in lines]
+    lengths = [sum([len(text_of(part)) for part in line]) for line in lines]
     margin = "\n" + " " * max(lengths) + annotation_prefix
     for line, length in zip(lines, lengths):
-        remarks = "".join(margin + part.remark for part in line if part.remark)
-        line.append(Text(remarks[1 + length:]))         # the first one stands beside the texts
-    return "\n".join("".join((STYLES[part.style] if use_color else "{}").format(part.text)
-                              for part in line) for line in lines)
+        texts = [part for part in line if isinstance(part, Text)]
+        remarks = "".join([margin + part.remark for part in texts if part.remark])
+        line.append(remarks[1 + length:])               # the first one stands beside the texts
+    styles = STYLES if use_color else dict.fromkeys(STYLES, "{}")
+    shown = [[part if isinstance(part, str) else styles[part.style].format(part.text)
+              for part in line] for line in lines]
+    return "\n".join(map("".join, shown))

@@ -38,7 +38,9 @@ def bind(name, *args, **params):
 
 
 def broadcast(x, shape, dims):
-    """`x` in the larger `shape`, its own axes at `dims`."""
+    """`x` in the larger `shape`, its own axes at `dims`; a scalar for `()` stays what it is."""
+    if not shape:
+        return x
     return bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=tuple(dims))
 
 
@@ -49,8 +51,7 @@ def broadcast_to(x, shape):
 
 def full_like_aval(aval, value):
     """A Python number in `aval`'s shape and dtype; a program records a broadcast."""
-    scalar = Array(np.array(value, aval.dtype), aval.weak_type)
-    return broadcast(scalar, aval.shape, ()) if aval.shape else scalar
+    return broadcast(Array(np.array(value, aval.dtype), aval.weak_type), aval.shape, ())
 
 
 def const(x, value):

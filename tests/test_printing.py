@@ -182,6 +182,25 @@ def gradient_of_scan(lib):
     return lib.grad(lambda x: lib.lax.scan(lambda c, x: (c * x, c), np.float32(1), x)[0])
 
 
+@program(2.0, v)
+def gradient_of_weak_carries(lib):
+    def final(x, rows):
+        turn = lambda c, r: (lib.lax.sin(c) * 0.5, c)
+        last, each = lib.lax.scan(turn, x, rows)
+        return last + lib.numpy.sum(each)
+    return lib.grad(final, (0, 1))
+
+
+@program(2.0)
+def known_scalars_converted(lib):
+    lax = lib.lax
+
+    def there_and_back(x):
+        return lax.convert_element_type(lax.convert_element_type(x, "float16"), "float32")
+    return lambda x: (lax.convert_element_type(2.0, "int32"), lib.grad(there_and_back)(x),
+                      lib.jvp(there_and_back, (x,), (1.0,)), lib.grad(lib.numpy.sum)(x))
+
+
 @program(2.0)
 def branches(lib):
     lax = lib.lax

@@ -15,7 +15,7 @@ import numpy as np
 from minijax import complex_pairs, dtypes, loop_ir
 from minijax.array import Array, as_array
 from minijax.avals import ShapedArray, typeof
-from minijax.core import Primitive, Tracer
+from minijax.core import Primitive, Tracer, eval_trace
 from minijax.loop_ir import (
     Axis, AxisValue, Const, Load, NARROW, Op, Store, axis_index, bits_of, body_of, const_like,
     elementwise_step, library_step, lower_elementwise, lower_moving, op, row_major, wide,
@@ -1529,12 +1529,16 @@ def convert_element_type(operand, new_dtype, weak_type=False):
 
     Floats become integers by rounding towards zero; those out of range become the nearest integer
     in range, and NaN becomes 0. Integers wrap around. Complex numbers lose their imaginary part.
+    A known scalar is converted at once: a program records its result.
     """
     new_dtype = dtypes.canonicalize_dtype(new_dtype)
     aval = typeof(operand)
     if aval.dtype == new_dtype and aval.weak_type == weak_type:
         return operand if isinstance(operand, (Array, Tracer)) else as_array(operand)
-    return convert_element_type_p.bind(operand, new_dtype=new_dtype, weak_type=weak_type)
+    params = dict(new_dtype=new_dtype, weak_type=weak_type)
+    if isinstance(operand, Tracer) or aval.shape:
+        return convert_element_type_p.bind(operand, **params)
+    return eval_trace.process_primitive(convert_element_type_p, [operand], params)
 
 def convert(x, *, new_dtype, weak_type):
     if is_kind(x, np.complexfloating) and not dtypes.issubdtype(new_dtype, np.complexfloating):
@@ -1566,7 +1570,7 @@ def convert_jvp(primals, tangents, *, new_dtype, weak_type):
     out = convert_element_type_p.bind(*primals, new_dtype=new_dtype, weak_type=weak_type)
     if is_zero(tangents[0]) or not dtypes.issubdtype(new_dtype, np.inexact):
         return out, Zero.like(out)
-    return out, convert_element_type_p.bind(*tangents, new_dtype=new_dtype, weak_type=weak_type)
+    return out, convert_element_type(*tangents, new_dtype, weak_type)
 
 def convert_transpose(ct, x, *, new_dtype, weak_type):
     return [convert_element_type(ct, x.aval.dtype, x.aval.weak_type)]
