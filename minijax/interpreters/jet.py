@@ -16,7 +16,8 @@ from minijax.leaks import leak_checked
 from minijax.rules import Zero, bind, const, instantiate_zeros, is_zero
 
 __all__ = [
-    "Series", "Coefficients", "Constant", "JetTracer", "JetTrace", "moves", "scaled", "jet_flat",
+    "Series", "Coefficients", "Constant", "JetTracer", "JetTrace", "begin", "by_rule",
+    "by_equation", "tangents_of", "derivative", "moves", "scaled", "jet_flat",
 ]
 
 
@@ -148,81 +149,80 @@ class JetTrace(Trace):
                 **params)
         return [self.from_terms(*pair) for pair in zip(outs, series)]
 
-    # Within a rule nothing is finished: a rule may use the very result that it is the rule of. What
-    # it applies twice to the same values is one series, so that sine and cosine find each other.
-
     def remembered(self, primitive, args, params):
         key = primitive, *map(id, args), *params.items()
         try:
             if key not in self.applied:
-                self.applied[key] = self.begin(primitive, args, params), args
+                self.applied[key] = begin(self, primitive, args, params), args
             return self.applied[key][0]
         except TypeError:              # parameters that can't be looked up
-            return self.begin(primitive, args, params)
+            return begin(self, primitive, args, params)
 
-    def begin(self, primitive, args, params):
-        """Results whose coefficients are yet to be worked out."""
-        operands = [self.terms_of(a) for a in args]
-        with set_current_trace(self.parent):
-            outs = primitive.bind(*[x[0] for x in operands], **params)
-        series = Series(outs if primitive.multiple_results else [outs], None)
-        if "jet" in primitive.rules and not primitive.higher_order:
-            series.grow = self.by_rule(primitive, series, args, params)
-        else:
-            series.grow = self.by_equation(primitive, args, params)
-        return [JetTracer(self, Coefficients(series, i)) if moves(x) else x
-                for i, x in enumerate(series.terms[0])]
 
-    def by_rule(self, primitive, series, args, params):
-        operands, written = [self.terms_of(a) for a in args], []
-        outs = [Coefficients(series, i) for i in range(len(series.terms[0]))]
-        out = outs if primitive.multiple_results else outs[0]
+def begin(trace, primitive, args, params):
+    """Results whose coefficients are yet to be worked out."""
+    operands = [trace.terms_of(a) for a in args]
+    with set_current_trace(trace.parent):
+        outs = primitive.bind(*[x[0] for x in operands], **params)
+    series = Series(outs if primitive.multiple_results else [outs], None)
+    if "jet" in primitive.rules and not primitive.higher_order:
+        series.grow = by_rule(trace, primitive, series, args, params)
+    else:
+        series.grow = by_equation(trace, primitive, args, params)
+    return [JetTracer(trace, Coefficients(series, i)) if moves(x) else x
+            for i, x in enumerate(series.terms[0])]
 
+
+def by_rule(trace, primitive, series, args, params):
+    operands, written = [trace.terms_of(a) for a in args], []
+    outs = [Coefficients(series, i) for i in range(len(series.terms[0]))]
+    out = outs if primitive.multiple_results else outs[0]
+
+    def grow(k):
+        with set_current_trace(trace.parent):
+            term = primitive.rules["jet"](k, out, *operands, **params)
+        if not callable(term):
+            return term if primitive.multiple_results else [term]
+        if not written:
+            with set_current_trace(trace):
+                written.append(trace.terms_of(term(*args)))
+        return [written[0][k]]
+    return grow
+
+
+def by_equation(trace, primitive, args, params):
+    tangents = []
+
+    def grow(k):
+        if not tangents:
+            tangents[:] = tangents_of(trace, primitive, args, params)
+        with set_current_trace(trace.parent):
+            return [t if is_zero(t) else scaled("div", t[k - 1], k) for t in tangents]
+    return grow
+
+
+def tangents_of(trace, primitive, args, params):
+    rule = rule_for(primitive, "jvp")
+    with set_current_trace(trace):
+        _, tangents = rule(list(args), [derivative(trace, a) for a in args], **params)
+    if not primitive.multiple_results:
+        tangents = [tangents]
+    return [t if is_zero(t) else trace.terms_of(t) for t in tangents]
+
+
+def derivative(trace, x):
+    """x' of a tracer, whose coefficients are those of x moved down by one."""
+    if not trace.is_mine(x):
+        return Zero.like(x)
+    key = "derivative", id(x)
+    if key not in trace.applied:
         def grow(k):
-            with set_current_trace(self.parent):
-                term = primitive.rules["jet"](k, out, *operands, **params)
-            if not callable(term):
-                return term if primitive.multiple_results else [term]
-            if not written:
-                with set_current_trace(self):
-                    written.append(self.terms_of(term(*args)))
-            return [written[0][k]]
-        return grow
-
-    # y = f(x) along a curve has y' = f'(x) x', which is what the jvp rule computes from x and x'.
-    # So y_k is the coefficient of order k - 1 of the tangent, divided by k.
-
-    def by_equation(self, primitive, args, params):
-        tangents = []
-
-        def grow(k):
-            if not tangents:
-                tangents[:] = self.tangents_of(primitive, args, params)
-            with set_current_trace(self.parent):
-                return [t if is_zero(t) else scaled("div", t[k - 1], k) for t in tangents]
-        return grow
-
-    def tangents_of(self, primitive, args, params):
-        rule = rule_for(primitive, "jvp")
-        with set_current_trace(self):
-            _, tangents = rule(list(args), [self.derivative(a) for a in args], **params)
-        if not primitive.multiple_results:
-            tangents = [tangents]
-        return [t if is_zero(t) else self.terms_of(t) for t in tangents]
-
-    def derivative(self, x):
-        """x' of a tracer, whose coefficients are those of x moved down by one."""
-        if not self.is_mine(x):
-            return Zero.like(x)
-        key = "derivative", id(x)
-        if key not in self.applied:
-            def grow(k):
-                with set_current_trace(self.parent):
-                    return [scaled("mul", x.terms[k + 1], k + 1)]
-            with set_current_trace(self.parent):
-                first = instantiate_zeros(x.terms[1])
-            self.applied[key] = JetTracer(self, Coefficients(Series([first], grow))), x
-        return self.applied[key][0]
+            with set_current_trace(trace.parent):
+                return [scaled("mul", x.terms[k + 1], k + 1)]
+        with set_current_trace(trace.parent):
+            first = instantiate_zeros(x.terms[1])
+        trace.applied[key] = JetTracer(trace, Coefficients(Series([first], grow))), x
+    return trace.applied[key][0]
 
 
 def moves(x):

@@ -43,16 +43,17 @@ __all__ = [
     "static_plan", "take_at", "is_clamping", "is_static", "are_in_bounds", "is_dynamic_scalar",
     "check_fill_value", "refuse_empty_axis", "forward", "SlicePlan", "plan_slices",
     "changes_of_axes", "apply_slices", "dynamic_slice", "insert_axes", "Plan", "without_new_axes",
-    "with_units", "broadcast_numbers", "align_numbers", "gather_by", "scatter_at", "as_update",
-    "warn_if_unsafe", "as_window", "IndexUpdateHelper", "IndexUpdateRef", "most_repeated", "take",
-    "take_mode", "take_along_axis", "gather_along", "refuse_in_place", "put_along_axis", "put",
-    "place", "fill_diagonal", "nonzero", "NONZERO_SIZE", "known_indices", "fill_values_for",
-    "padded_places", "flatnonzero", "argwhere", "where", "compress", "reduce_any_known", "extract",
-    "unravel_index", "ravel_multi_index", "into_bounds", "ix_", "diag_indices", "diag_indices_from",
-    "tril_indices", "triu_indices", "tril_indices_from", "triu_indices_from", "matrix_shape",
-    "mask_indices", "select", "choose", "stack_first", "piecewise", "piecewise_conditions",
-    "value_of_piece", "delete", "delete_unique", "insert", "insert_along", "stable_order",
-    "grid_axis", "MGrid", "OGrid", "mgrid", "ogrid", "index_exp", "s_", "Joiner", "r_", "c_",
+    "with_units", "broadcast_numbers", "align_numbers", "stacked", "gather_numbers",
+    "scatter_numbers", "gather_by", "scatter_at", "known_window", "as_update", "warn_if_unsafe",
+    "as_window", "IndexUpdateHelper", "IndexUpdateRef", "most_repeated", "take", "take_mode",
+    "take_along_axis", "gather_along", "refuse_in_place", "put_along_axis", "put", "place",
+    "fill_diagonal", "nonzero", "NONZERO_SIZE", "known_indices", "fill_values_for", "padded_places",
+    "flatnonzero", "argwhere", "where", "compress", "reduce_any_known", "extract", "unravel_index",
+    "ravel_multi_index", "into_bounds", "ix_", "diag_indices", "diag_indices_from", "tril_indices",
+    "triu_indices", "tril_indices_from", "triu_indices_from", "matrix_shape", "mask_indices",
+    "select", "choose", "stack_first", "piecewise", "piecewise_conditions", "value_of_piece",
+    "delete", "delete_unique", "insert", "insert_along", "stable_order", "grid_axis", "MGrid",
+    "OGrid", "mgrid", "ogrid", "index_exp", "s_", "Joiner", "r_", "c_",
 ]
 
 
@@ -412,7 +413,7 @@ class Plan:
         self.starts = []             # (numbers, first axis of batch_shape they lie along)
         self.is_simple = True        # each element of x is used once, in order
         self.walk(index)
-        self.indices = self.stack_starts()
+        self.indices = stacked(self.starts, self.batch_shape)
 
     def walk(self, index):
         """Note every entry in turn, the arrays of numbers together at their place."""
@@ -486,41 +487,6 @@ class Plan:
         self.dropped.append(axis)
         self.slice_sizes.append(1)
 
-    def stack_starts(self):
-        """All start numbers in one array, of shape (*batch_shape, how many)."""
-        if not self.starts:
-            return as_array(np.zeros((*self.batch_shape, 0), np.int32))
-        aligned = [align_numbers(a, first, self.batch_shape) for a, first in self.starts]
-        if all(isinstance(a, np.ndarray) for a in aligned):
-            return as_array(np.stack(aligned, -1))
-        columns = [lax.expand_dims(a, (len(self.batch_shape),)) for a in aligned]
-        return lax.concatenate(columns, len(self.batch_shape))
-
-    @property
-    def gather_numbers(self):
-        return lax.GatherDimensionNumbers(
-            offset_dims=tuple(self.offset_dims), collapsed_slice_dims=tuple(sorted(self.dropped)),
-            start_index_map=tuple(self.start_map))
-
-    @property
-    def scatter_numbers(self):
-        return lax.ScatterDimensionNumbers(
-            update_window_dims=tuple(self.offset_dims),
-            inserted_window_dims=tuple(sorted(self.dropped)),
-            scatter_dims_to_operand_dims=tuple(self.start_map))
-
-    def known_window(self):
-        """The start along every axis, if the index means one window inside x that is known; or
-        None."""
-        if self.batch_shape or not all(isinstance(a, np.ndarray) for a, _ in self.starts):
-            return None
-        starts = [0] * len(self.shape)
-        for axis, (number, _) in zip(self.start_map, self.starts):
-            starts[axis] = int(number)
-        inside = all(0 <= start <= n - size
-                     for start, n, size in zip(starts, self.shape, self.slice_sizes))
-        return starts if inside else None
-
 
 def without_new_axes(entries):
     return [e for e in entries if not isinstance(e, NewAxis)]
@@ -547,12 +513,36 @@ def align_numbers(a, first, shape):
     return np.broadcast_to(a.reshape(units), shape)
 
 
+def stacked(starts, batch_shape):
+    """All start numbers in one array, of shape (*batch_shape, how many)."""
+    if not starts:
+        return as_array(np.zeros((*batch_shape, 0), np.int32))
+    aligned = [align_numbers(a, first, batch_shape) for a, first in starts]
+    if all(isinstance(a, np.ndarray) for a in aligned):
+        return as_array(np.stack(aligned, -1))
+    columns = [lax.expand_dims(a, (len(batch_shape),)) for a in aligned]
+    return lax.concatenate(columns, len(batch_shape))
+
+
+def gather_numbers(plan):
+    return lax.GatherDimensionNumbers(
+        offset_dims=tuple(plan.offset_dims), collapsed_slice_dims=tuple(sorted(plan.dropped)),
+        start_index_map=tuple(plan.start_map))
+
+
+def scatter_numbers(plan):
+    return lax.ScatterDimensionNumbers(
+        update_window_dims=tuple(plan.offset_dims),
+        inserted_window_dims=tuple(sorted(plan.dropped)),
+        scatter_dims_to_operand_dims=tuple(plan.start_map))
+
+
 def gather_by(plan, x, **options):
     x = insert_axes(x, plan.bool_axes)
     if prod(plan.result_shape) == 0:
         return lax.full_like(x, 0, shape=plan.result_shape)
     if plan.start_map:
-        x = lax.gather(x, plan.indices, plan.gather_numbers, tuple(plan.slice_sizes), **options)
+        x = lax.gather(x, plan.indices, gather_numbers(plan), tuple(plan.slice_sizes), **options)
     x = lax.rev(x, plan.reversed_dims) if plan.reversed_dims else x
     return insert_axes(x, plan.new_axes)
 
@@ -571,15 +561,27 @@ def scatter_at(x, index, values, scatter, *, indices_are_sorted=False, unique_in
     dtype, weak_type = x.dtype, x.weak_type
     operand, values = promote_dtypes(x, values)
     operand, window = insert_axes(operand, plan.bool_axes), as_window(plan, values)
-    starts = plan.known_window()
+    starts = known_window(plan)
     if scatter is lax.scatter and starts is not None:
         out = lax.dynamic_update_slice(operand, insert_axes(window, sorted(plan.dropped)), starts)
     else:
-        out = scatter(operand, plan.indices, window, plan.scatter_numbers, mode=mode,
+        out = scatter(operand, plan.indices, window, scatter_numbers(plan), mode=mode,
                       indices_are_sorted=indices_are_sorted or plan.is_simple,
                       unique_indices=unique_indices or plan.is_simple)
     out = lax.squeeze(out, plan.bool_axes) if plan.bool_axes else out
     return convert(out, dtype, weak_type)
+
+
+def known_window(plan):
+    """The start along every axis, if the index means one window inside x that is known; or None."""
+    if plan.batch_shape or not all(isinstance(a, np.ndarray) for a, _ in plan.starts):
+        return None
+    starts = [0] * len(plan.shape)
+    for axis, (number, _) in zip(plan.start_map, plan.starts):
+        starts[axis] = int(number)
+    inside = all(0 <= start <= n - size
+                 for start, n, size in zip(starts, plan.shape, plan.slice_sizes))
+    return starts if inside else None
 
 
 def as_update(values, x):

@@ -5,6 +5,8 @@ Universal functions as objects: `add(x, y)` is a call, `add.reduce(x)` a sum, `a
 table.
 """
 
+import itertools
+
 import numpy as np
 
 from minijax import lax
@@ -17,9 +19,10 @@ from minijax.numpy.promotion import convert, ensure_arraylike
 from minijax.primitives.structural import canonicalize_axis
 
 __all__ = [
-    "ufunc", "fold", "frompyfunc", "by", "by_extreme", "by_bits", "by_logic", "binary", "negative",
-    "add", "multiply", "subtract", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor",
-    "logical_and", "logical_or", "logical_xor", "logaddexp", "logaddexp2",
+    "ufunc", "along_one_axis", "value_of_nothing", "at_one_by_one", "frompyfunc", "by",
+    "by_extreme", "by_bits", "by_logic", "binary", "negative", "add", "multiply", "subtract",
+    "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or",
+    "logical_xor", "logaddexp", "logaddexp2",
 ]
 
 
@@ -60,28 +63,11 @@ class ufunc:
             return self._reduce(a, axis, dtype, keepdims, initial, where)
         if where is not None:
             raise NotImplementedError(f"where argument of {self!r}.reduce")
-        a, axis, shape = self.along_one_axis("reduce", a, axis, dtype)
-        parts = lax.unstack(a, axis)
-        parts = parts if initial is None else (convert(initial, a.dtype), *parts)
-        total = fold(self.func, parts or (self.value_of_nothing(a, axis),))
+        a, axis, shape = along_one_axis(self, "reduce", a, axis, dtype)
+        first = () if initial is None else (convert(initial, a.dtype),)
+        parts = (*first, *lax.unstack(a, axis)) or (value_of_nothing(self, a, axis),)
+        *_, total = itertools.accumulate(parts, self.func)
         return lax.reshape(total, shape) if keepdims else total
-
-    def along_one_axis(self, method, a, axis, dtype):
-        """`a`, flat if `axis` is None, with its one axis and its shape with that axis made 1."""
-        a = ensure_arraylike(f"{self.__name__}.{method}", a)
-        a = a if dtype is None else convert(a, np.dtype(dtype))
-        if isinstance(axis, tuple):
-            raise NotImplementedError(f"{self!r}.{method} over a tuple of axes")
-        if axis is None:
-            return lax.reshape(a, (a.size,)), 0, (1,) * a.ndim
-        axis = canonicalize_axis(axis, a.ndim)
-        return a, axis, (*a.shape[:axis], 1, *a.shape[axis + 1:])
-
-    def value_of_nothing(self, a, axis):
-        if self.identity is None:
-            raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no "
-                             "identity")
-        return lax.full((*a.shape[:axis], *a.shape[axis + 1:]), self.identity, a.dtype)
 
     def accumulate(self, a, axis=0, dtype=None, out=None):
         """The results of `reduce` on the elements up to each one along `axis`."""
@@ -92,11 +78,9 @@ class ufunc:
             raise ValueError("accumulate does not allow multiple axes")
         if self._accumulate is not None:
             return self._accumulate(a, axis, dtype)
-        a, axis, _ = self.along_one_axis("accumulate", a, axis, dtype)
-        results = []
-        for part in lax.unstack(a, axis):
-            results.append(self.func(results[-1], part) if results else part)
-        return lax.stack(results, axis) if results else a
+        a, axis, _ = along_one_axis(self, "accumulate", a, axis, dtype)
+        results = itertools.accumulate(lax.unstack(a, axis), self.func)
+        return lax.stack(list(results), axis) if a.shape[axis] else a
 
     def at(self, a, indices, b=None, /, *, inplace=True):
         """`a` with the elements at `indices` replaced by f(element) or f(element, b).
@@ -111,17 +95,7 @@ class ufunc:
             return self._at(IndexUpdateHelper(a)[indices], b)
         if self.nin == 1:
             return IndexUpdateHelper(a)[indices].apply(self.func)
-        return self.at_one_by_one(a, indices, ensure_arraylike(f"{self.__name__}.at", b))
-
-    def at_one_by_one(self, a, indices, b):
-        numbers = getitem(lax.reshape(arange(a.size), a.shape), indices)
-        places = concrete_or_error(np.asarray, numbers, f"indices of {self!r}.at must be known")
-        b = lax.reshape(lax.broadcast_like(b, numbers), (places.size,))
-        flat = lax.reshape(a, (a.size,))
-        for i, place in enumerate(places.ravel()):
-            new = convert(self.func(getitem(flat, place), getitem(b, i)), a.dtype)
-            flat = IndexUpdateHelper(flat)[place].set(new)
-        return lax.reshape(flat, a.shape)
+        return at_one_by_one(self, a, indices, ensure_arraylike(f"{self.__name__}.at", b))
 
     def outer(self, A, B, /):
         """f of every element of A with every element of B: shape (*A.shape, *B.shape)."""
@@ -139,18 +113,39 @@ class ufunc:
         axis = canonicalize_axis(axis, a.ndim)
         why = f"indices of {self!r}.reduceat must be known"
         starts = concrete_or_error(np.asarray, indices, why)
-        parts = []
-        for start, stop in zip(starts, [*starts[1:], a.shape[axis]]):
-            piece = lax.slice_in_dim(a, start, stop if stop > start else start + 1, axis=axis)
-            parts.append(self.reduce(piece, axis, dtype, out))
-        return lax.stack(parts, axis)
+        pieces = [lax.slice_in_dim(a, start, stop if stop > start else start + 1, axis=axis)
+                  for start, stop in zip(starts, [*starts[1:], a.shape[axis]])]
+        return lax.stack([self.reduce(piece, axis, dtype, out) for piece in pieces], axis)
 
 
-def fold(function, parts):
-    total = parts[0]
-    for part in parts[1:]:
-        total = function(total, part)
-    return total
+def along_one_axis(ufunc, method, a, axis, dtype):
+    """`a`, flat if `axis` is None, with its one axis and its shape with that axis made 1."""
+    a = ensure_arraylike(f"{ufunc.__name__}.{method}", a)
+    a = a if dtype is None else convert(a, np.dtype(dtype))
+    if isinstance(axis, tuple):
+        raise NotImplementedError(f"{ufunc!r}.{method} over a tuple of axes")
+    if axis is None:
+        return lax.reshape(a, (a.size,)), 0, (1,) * a.ndim
+    axis = canonicalize_axis(axis, a.ndim)
+    return a, axis, (*a.shape[:axis], 1, *a.shape[axis + 1:])
+
+
+def value_of_nothing(ufunc, a, axis):
+    if ufunc.identity is None:
+        raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no "
+                         "identity")
+    return lax.full((*a.shape[:axis], *a.shape[axis + 1:]), ufunc.identity, a.dtype)
+
+
+def at_one_by_one(ufunc, a, indices, b):
+    numbers = getitem(lax.reshape(arange(a.size), a.shape), indices)
+    places = concrete_or_error(np.asarray, numbers, f"indices of {ufunc!r}.at must be known")
+    b = lax.reshape(lax.broadcast_like(b, numbers), (places.size,))
+    flat = lax.reshape(a, (a.size,))
+    for i, place in enumerate(places.ravel()):
+        new = convert(ufunc.func(getitem(flat, place), getitem(b, i)), a.dtype)
+        flat = IndexUpdateHelper(flat)[place].set(new)
+    return lax.reshape(flat, a.shape)
 
 
 def frompyfunc(func, /, nin, nout, *, identity=None):
