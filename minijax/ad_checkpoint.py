@@ -49,7 +49,7 @@ def everything_saveable(primitive, *avals, **params):
 
 @dataclass(frozen=True)
 class DotsSaveable:
-    """Save results of `dot_general`, which are dear to compute."""
+    """Save results of `dot_general`, dear to compute: all, or those without batch axes."""
     only_if_no_batch_dims: bool
 
     def __call__(self, primitive, *avals, **params):
@@ -162,7 +162,8 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
     results may be saved (see `checkpoint_policies`; none, by default). Arguments in
     `static_argnums` or `static_argnames` are Python values. With `prevent_cse` (a bool, or a tuple
     that is a prefix of the arguments) the compiler is kept from reusing what the forward pass
-    computed; inside a loop that is not needed.
+    computed; inside a loop that is not needed. TypeError for another `prevent_cse`, and when the
+    function is differentiated for a policy that answers something else than whether to save.
     """
     if concrete is not NOT_GIVEN:
         raise NotImplementedError("the option `concrete` of checkpoint is no more, as in JAX: name "

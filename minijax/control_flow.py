@@ -418,8 +418,8 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
 
     Returns (carry, ys), the ys stacked along a new first axis. `init`, `xs` and the ys are pytrees;
     the carry keeps its structure, shapes and dtypes (TypeError otherwise). `length` is needed if
-    `xs` is None. With `reverse` the last row comes first. `unroll` turns stand in one turn of the
-    loop.
+    `xs` is None; ValueError if it and the first axes in `xs` differ. With `reverse` the last row
+    comes first. `unroll` turns stand in one turn of the loop.
     """
     check_functions("scan", f=f)
     leaves, tree = tree_flatten(init)
@@ -518,6 +518,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
 
     With bounds that are known while tracing this is a scan, and reverse mode works; otherwise a
     while_loop. Bounds have one integer type. `unroll` as in scan, for known bounds only.
+    TypeError for other bounds, ValueError for an `unroll` that can't be.
     """
     check_functions("fori_loop", body_fun=body_fun)
     dtype = dtype_of_bounds(lower, upper)
@@ -563,7 +564,8 @@ def dtype_of_bounds(lower, upper):
 def map(f, xs, *, batch_size=None):
     """The results of f for each row of the pytree `xs`, stacked: a loop, where vmap is a batch.
 
-    With `batch_size`, that many rows at once by vmap, in a loop; 0 means all rows.
+    With `batch_size`, that many rows at once by vmap, in a loop; 0 means all rows, ValueError if
+    it is negative.
     """
     check_functions("map", f=f)
     leaves, tree = tree_flatten(xs)
@@ -599,7 +601,8 @@ def associative_scan(fn, elems, reverse=False, axis=0):
 
     `elems` is a pytree of arrays of one length along `axis`; fn combines two such pytrees
     elementwise along it. Takes a number of steps that grows with the logarithm of the length. With
-    `reverse`, partial results start from the end.
+    `reverse`, partial results start from the end. ValueError if lengths differ. Source:
+    G. Blelloch, "Prefix sums and their applications" (1990).
     """
     check_functions("associative_scan", fn=fn)
     leaves, tree = tree_flatten(elems)

@@ -226,6 +226,9 @@ def test_throw_and_check_error():
     again, _ = checkify.checkify(lambda: checkify.check_error(error))()
     assert again.get() == error.get()
     assert checkify.checkify(positive(minijax))(minijax.numpy.float32(1))[0].throw() is None
+    for checks in (checkify, jax.experimental.checkify):
+        with pytest.raises(TypeError, match="check_error takes an Error"):
+            checks.check_error("an error")
 
 
 def test_errors_are_pytrees():

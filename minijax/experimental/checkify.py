@@ -304,7 +304,13 @@ def debug_check(pred, msg, *fmt_args, **fmt_kwargs):
 
 
 def check_error(error, debug=False):
-    """Raise the error if there is one; in a function that is checkified, add it to its Error."""
+    """Raise the error if there is one; in a function that is checkified, add it to its Error.
+
+    Raises JaxRuntimeError, and TypeError for anything but an Error.
+    """
+    if not isinstance(error, Error):
+        raise TypeError("check_error takes an Error, which a function from checkify returns "
+                        f"first; got {error!r} of type {type(error).__name__}")
     if any(np.shape(slot.pred) for slot in error.slots.values()):
         error = Error({kind: one_of(slot) for kind, slot in error.slots.items()}, error.sites)
     leaves, err_tree = tree_flatten(error)

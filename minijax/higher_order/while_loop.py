@@ -80,6 +80,8 @@ def known_loop(body, condition, const_unknown, cond_const_unknown, unknown):
     return (dce_jaxpr(known, keep), consts), (test, test_consts), unknown
 
 
+# --- No way back ----------------------------------------------------------------------------------
+
 while_p = Primitive("while", multiple_results=True, higher_order=True)
 while_p.effects_of = inner_effects
 while_p.def_impossible("transpose", (

@@ -18,5 +18,8 @@ wrong = {
         ("w * arrived, arrived", "arrived, arrived", "which turn's w"),
         ("w * arrived, arrived", "w * arrived, w * arrived", "should be c̄ₙ"),
         (", reverse=True", "", "should be c̄ₙ"),
+        ("""def pull_back(w, c_bar, y_bar):
+    forward = lambda c, xs: lax.scan(lambda c, r: (r[0] * c + r[1],) * 2, c, (w, xs))
+    return jax.vjp(forward, 1.0, jnp.zeros(3))[1]((c_bar, y_bar))""", "one scan is enough"),
     ],
 }

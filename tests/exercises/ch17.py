@@ -29,5 +29,6 @@ wrong = {
         ("(error == 0) & jnp", "jnp", "the first is equation"),
         ("operands[1], 0", "operands[0], 0", "should be 0|the first is|only the second"),
         ("enumerate(jaxpr.eqns, 1)", "enumerate(jaxpr.eqns)", "equation|should be"),
+        ("jnp.any(jnp.equal(operands[1], 0))", "jnp.all(jnp.equal(operands[1], 0))", "one zero among"),
     ],
 }
