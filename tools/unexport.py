@@ -30,6 +30,8 @@ def unexport(root, path):
     nb = nbformat.read(notebook, as_version=4)
     rendered = export.build_notebook(nb, home)[module]
     wanted = path.read_text().splitlines()
+    if wanted == [line for line, _ in rendered]:
+        return []
     before = [cell.source for cell in nb.cells]
     for number, edits in edited_cells(rendered, wanted, path).items():
         nb.cells[number - 1].source = apply(nb.cells[number - 1].source, edits)
