@@ -421,7 +421,6 @@ def test_functions_under_transformations():
 
 
 def test_integers_of_four_bits_count_from_the_end():
-    index = jax.numpy.asarray([-1, 0, -4, 3], jax.numpy.int4)
-    want = jax.numpy.arange(4)[index]
+    index = mnp.asarray([-1, 0, -4, 3], mnp.int4)
     for f in (lambda i: mnp.arange(4)[i], OURS.jit(lambda i: mnp.arange(4)[i])):
-        np.testing.assert_array_equal(f(mnp.asarray(np.asarray(index))), want)
+        np.testing.assert_array_equal(f(index), [3, 0, 0, 3])

@@ -6,6 +6,7 @@ from against_jax import assert_same, check_batch, check_jvp, check_transpose, ch
 from jax import lax as jax_lax
 from samples_structural import floats, ints, shape_samples
 
+from minijax import dtypes
 from minijax.avals import ShapedArray
 from minijax.core import primitives
 from minijax.primitives import dot, structural
@@ -108,6 +109,14 @@ def test_function(name, args):
                           strict=True):
         assert_same(out, their, 1e-5 if name.startswith(("dot", "batch_matmul")) else True)
         assert out.weak_type == their.weak_type
+
+
+def test_every_dtype_is_broadcast():
+    for dtype in map(dtypes.canonicalize_dtype, dtypes.all_dtypes):
+        row = np.ones(6).astype(dtype)
+        for x in (row[:3], row[::2]):           # side by side in memory, or not
+            out = np.asarray(structural.broadcast_in_dim(x, (2, 3), (1,)))
+            assert out.dtype == dtype and (out == x).all()
 
 
 def test_zeros_like():

@@ -234,12 +234,12 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions):
 
 
 def broadcast_in_dim_impl(x, *, shape, broadcast_dimensions):
-    strides = [0] * len(shape)              # a step along a new axis leads to the same element
+    strides, sizes = [0] * len(shape), [1] * len(shape)
     for i, size, stride in zip(broadcast_dimensions, x.shape, x.strides):
-        strides[i] = stride if size == shape[i] else 0
-    if x.flags.c_contiguous and x.size:
+        strides[i], sizes[i] = stride if size == shape[i] else 0, size
+    if x.flags.c_contiguous and x.size:     # a step along a new axis leads to the same element
         return np.ndarray(shape, x.dtype, x, 0, strides)
-    return np.lib.stride_tricks.as_strided(x, shape, strides)
+    return np.broadcast_to(x.reshape(sizes), shape)
 
 
 def_checked_impl(broadcast_in_dim_p, broadcast_in_dim_impl)
