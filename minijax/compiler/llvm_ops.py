@@ -26,9 +26,9 @@ __all__ = [
     "store", "places_of_parts", "parts_of", "join", "load_where", "entry_alloca", "counted_loop",
     "WIDTH", "fill_lanes", "vector_at", "fold_lanes", "fold_halves", "load_vector", "lanes_of",
     "fold_one_by_one", "DATA_OFFSET", "FLAGS_OFFSET", "CONTIGUOUS_AND_ALIGNED", "NOT_CONTIGUOUS",
-    "data_of", "field", "convert", "convert_float", "HALF", "INT8", "INT16", "INT32", "widen",
-    "narrow", "to_few_bits", "to_bfloat16", "to_tiny_float", "tiny_floats", "rounded_to_odd",
-    "float_to_integer", "to_bool", "bitcast", "clamp_index", "emitters", "define", "emit_op",
+    "data_of", "field", "convert", "convert_float", "float_to_integer", "HALF", "INT8", "INT16",
+    "INT32", "widen", "narrow", "to_few_bits", "to_bfloat16", "to_tiny_float", "tiny_floats",
+    "rounded_to_odd", "to_bool", "bitcast", "clamp_index", "emitters", "define", "emit_op",
     "define_arithmetic", "arithmetic_of_pairs", "is_widened", "define_comparison", "compare",
     "negative", "invert", "select", "real", "imag", "complex_of", "maximum", "minimum", "choose",
     "choose_pair", "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide", "remainder",
@@ -297,6 +297,14 @@ def convert_float(builder, value, source, target):
         value, like(value.type, llvm_type(target)))
 
 
+def float_to_integer(builder, value, target):
+    """Round towards zero; saturate; NaN gives 0. LLVM has an instruction for just that."""
+    out = like(value.type, integer_type(target))
+    kind = "fptosi" if is_signed(target) else "fptoui"
+    function = intrinsic(builder, f"llvm.{kind}.sat", (out, value.type), out, (value.type,))
+    return builder.call(function, [value])
+
+
 HALF, INT8, INT16, INT32 = ir.HalfType(), ir.IntType(8), ir.IntType(16), ir.IntType(32)
 
 
@@ -319,6 +327,7 @@ def narrow(builder, value, source, target):
     """A number as the nearest narrow one, of two the even one, as an integer."""
     if NARROW[target] != SINGLE:
         return to_few_bits(builder, value, source, target)
+    # a double that becomes a bfloat16 is rounded twice, as in XLA
     rounds_once = target != dtypes.bfloat16 and source.itemsize == 8 and is_float(source)
     single = rounded_to_odd(builder, value) if rounds_once \
         else convert(builder, value, source, SINGLE)
@@ -383,14 +392,6 @@ def rounded_to_odd(builder, value):
     is_inexact = builder.fcmp_ordered("one", again, value)
     number = builder.sub(number, builder.zext(is_too_large, number.type))
     return builder.bitcast(builder.or_(number, builder.zext(is_inexact, number.type)), single.type)
-
-
-def float_to_integer(builder, value, target):
-    """Round towards zero; saturate; NaN gives 0. LLVM has an instruction for just that."""
-    out = like(value.type, integer_type(target))
-    kind = "fptosi" if is_signed(target) else "fptoui"
-    function = intrinsic(builder, f"llvm.{kind}.sat", (out, value.type), out, (value.type,))
-    return builder.call(function, [value])
 
 
 def to_bool(builder, dtype, x):
