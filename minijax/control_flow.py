@@ -5,7 +5,6 @@ Each function traces the functions it is given to programs and applies the primi
 them. Values they close over become operands of the primitive, whatever trace these belong to.
 """
 
-import operator
 from functools import partial
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -30,7 +29,7 @@ from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import Jaxpr, Literal, convert_constvars_jaxpr, inputs_read
 from minijax.primitives.elementwise import add, bitwise_or, clamp, convert_element_type, lt, ne
 from minijax.primitives.structural import (
-    canonicalize_axis, concatenate, index_in_dim, pad, reshape, rev, slice_in_dim,
+    canonicalize_axis, concatenate, index_in_dim, pad, reshape, rev, slice, slice_in_dim,
 )
 from minijax.rules import const
 from minijax.tree_util import (
@@ -220,7 +219,7 @@ def as_predicate(pred):
                         "per element use jnp.where, for one per example vmap")
     if aval.dtype == np.bool_:
         return pred
-    if not any([dtypes.issubdtype(aval.dtype, kind) for kind in (np.integer, np.floating)]):
+    if aval.dtype.kind not in "iuf":
         raise TypeError(f"lax.cond: pred must be a boolean or a number, got {aval.dtype.name}")
     return ne(pred, const(pred, 0))
 
@@ -464,10 +463,12 @@ def scan_length(rows, length):
 def turns_at_once(unroll, length):
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
-    unroll = concrete_or_error(operator.index, unroll, "unroll must be a Python int or bool")
-    if unroll < 0:
-        raise ValueError(f"lax.scan: unroll must be a bool or an int not below 0, got {unroll}")
-    return unroll
+    unroll = concrete_or_error(lambda n: n, unroll, "unroll must be a Python int or bool")
+    is_integer = isinstance(unroll, (int, np.integer))
+    if not is_integer or unroll < 0:
+        raise (ValueError if is_integer else TypeError)(
+            f"lax.scan: unroll must be a bool or an int not below 0, got {unroll!r}")
+    return int(unroll)
 
 
 def scan_in_python(f, carry, rows, rows_tree, length, reverse):
@@ -570,25 +571,28 @@ def map(f, xs, *, batch_size=None):
     check_functions("map", f=f)
     leaves, tree = tree_flatten(xs)
     n = scan_length(leaves, None) if leaves else 0
-    size = n if batch_size == 0 else batch_size
-    if size is None:
+    if batch_size is None:
         return scan(turn_of(f, "map", lambda _, x: ((), f(x))), (), xs)[1]
-    if size < 0:
+    if batch_size < 0:
         raise ValueError(f"lax.map: batch_size must not be negative, got {batch_size}")
-    whole = n // size * size if size else 0
-    if not whole or whole == size == n:
+    whole = n // batch_size * batch_size if batch_size else 0
+    if not whole:
         return vmap(f)(xs)
-    batches = tree_unflatten(tree, [in_batches(x, whole, size) for x in leaves])
+    parts = [in_batches(x, whole, batch_size) for x in leaves]
+    batches, rest = [tree_unflatten(tree, part) for part in zip(*parts)]
     turn = turn_of(f, "vmap", lambda _, x: ((), vmap(f)(x)))
-    ys = tree_map(without_batches, scan(turn, (), batches)[1])
+    ys = scan(turn, (), batches)[1]
     if whole == n:
-        return ys
-    rest = vmap(f)(tree_unflatten(tree, [slice_in_dim(x, whole, n) for x in leaves]))
-    return tree_map(lambda y, z: concatenate([y, z], 0), ys, rest)
+        return tree_map(without_batches, ys)
+    return tree_map(lambda y, z: concatenate([without_batches(y), z], 0), ys, vmap(f)(rest))
 
 
 def in_batches(x, whole, size):
-    return reshape(slice_in_dim(x, 0, whole), (whole // size, size, *typeof(x).shape[1:]))
+    """The first `whole` rows of x as batches, and the rows that are left, None for none."""
+    n, *shape = typeof(x).shape
+    rows = lambda start, stop: slice(x, (start, *[0] * len(shape)), (stop, *shape))
+    batches = reshape(rows(0, whole) if whole < n else x, (whole // size, size, *shape))
+    return batches, rows(whole, n) if whole < n else None
 
 
 def without_batches(y):
@@ -633,7 +637,7 @@ def partial_results(combine, xs, axis):
     part = partial(slice_in_dim, axis=axis)
     pairs = combine([part(x, 0, n - 1, 2) for x in xs], [part(x, 1, n, 2) for x in xs])
     odd = partial_results(combine, pairs, axis)
-    before = [part(x, 0, (n - 1) // 2) for x in odd]
+    before = [part(x, 0, -1) for x in odd] if n % 2 == 0 else odd
     even = combine(before, [part(x, 2, n, 2) for x in xs])
     even = [concatenate([part(x, 0, 1), y], axis) for x, y in zip(xs, even)]
     return [interleave(x, y, axis) for x, y in zip(even, odd)]

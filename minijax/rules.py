@@ -12,20 +12,20 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.array import Array
-from minijax.avals import ShapedArray, typeof
+from minijax.avals import ShapedArray, aval_of_type, typeof
 from minijax.core import primitives, rule_for
 
 __all__ = [
     "bind", "broadcast", "broadcast_to", "full_like_aval", "const", "moveaxis", "Zero", "is_zero",
-    "instantiate_zeros", "add_tangents", "UndefinedPrimal", "is_undefined_primal", "shape_of",
-    "defjvp", "sum_of_shares", "defjvp_with_result", "def_no_derivative", "def_not_linear",
-    "defjet_linear", "defjet_bilinear", "sum_of_products", "deflinear", "defbilinear",
-    "def_transpose_per_operand", "unbroadcast", "not_mapped", "AxisData", "move_batch_axis",
-    "batch_axis_first", "drop", "defvectorized", "defbroadcasting", "align_operands", "align",
-    "elementwise_shape", "check_dtypes", "def_elementwise_aval", "def_shape_aval",
-    "def_elementwise_impl", "arity", "def_checked_impl", "check_operands", "EIGHT_BITS",
-    "rounded_once", "in_eight_bits", "defreducer", "def_batch_along", "defbatch_front",
-    "shift_axes", "deflinear_jointly",
+    "instantiate_zeros", "add_tangents", "UndefinedPrimal", "is_undefined_primal",
+    "refuse_undefined", "shape_of", "defjvp", "sum_of_shares", "defjvp_with_result",
+    "def_no_derivative", "def_not_linear", "defjet_linear", "defjet_bilinear", "sum_of_products",
+    "deflinear", "defbilinear", "def_transpose_per_operand", "unbroadcast", "not_mapped",
+    "AxisData", "move_batch_axis", "batch_axis_first", "drop", "defvectorized", "defbroadcasting",
+    "align_operands", "align", "elementwise_shape", "check_dtypes", "def_elementwise_aval",
+    "def_shape_aval", "def_elementwise_impl", "arity", "def_checked_impl", "check_operands",
+    "EIGHT_BITS", "rounded_once", "in_eight_bits", "defreducer", "def_batch_along",
+    "defbatch_front", "shift_axes", "deflinear_jointly",
 ]
 
 
@@ -122,6 +122,19 @@ class UndefinedPrimal:
 
 def is_undefined_primal(x):
     return type(x) is UndefinedPrimal
+
+
+def refuse_undefined(*operands):
+    """TypeError if any of the operands, whose values are needed, is undefined."""
+    for x in operands:
+        if is_undefined_primal(x):
+            raise TypeError(
+                "only a linear function can be transposed, and this one needs the value of "
+                f"something of type {x.aval} that depends on its argument: it may add up such "
+                "values, and multiply them by others, but not by one another")
+
+
+aval_of_type[UndefinedPrimal] = refuse_undefined
 
 
 def shape_of(x):
@@ -227,10 +240,10 @@ def defbilinear(primitive, lhs_transpose, rhs_transpose):
 
 
 def def_transpose_per_operand(primitive, *operand_rules):
-    """rule(ct, *operands, **params) -> cotangent, one for each operand that may be linear."""
+    """rule(ct, *operands, **params) -> cotangent, or None for an operand that is never linear."""
     def transpose(ct, *operands, **params):
-        return [unbroadcast(rule(ct, *operands, **params), x)
-                if rule is not None and is_undefined_primal(x) else None
+        refuse_undefined(*[x for rule, x in zip(operand_rules, operands) if rule is None])
+        return [unbroadcast(rule(ct, *operands, **params), x) if is_undefined_primal(x) else None
                 for rule, x in zip(operand_rules, operands)]
     primitive.def_transpose(transpose)
 

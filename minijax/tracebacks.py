@@ -130,12 +130,13 @@ EXPLAINS = {
         interpreters.batching""",
     "trees-that-do-not-match": "tree_util flatten_util",
     "arguments-of-loops-and-branches": "control_flow",
-    "missing-rules": "core.rule_for extending rule_tables",
+    "missing-rules": "core.rule_for rules.refuse_undefined extending rule_tables",
     "rules-of-your-own": """custom_derivatives custom_batching solves higher_order.custom_jvp
         higher_order.custom_vjp higher_order.custom_vmap higher_order.linear_solve
         higher_order.linear_call""",
     "checkpoint-policies": "ad_checkpoint higher_order.checkpoint",
-    "prints-and-callbacks": "debugging debugger primitives.callbacks",
+    "prints-and-callbacks": """debugging debugger primitives.callbacks
+        higher_order.cond.refuse_exact_effects""",
     "failed-checks": "experimental.checkify",
     "options-and-devices": "config api.devices",
     "malformed-programs": "jaxpr",

@@ -125,6 +125,20 @@ PROGRAMS = {
     "cond": lambda lib, p, x: lib.lax.cond(p > 0, lambda x: x * 2, lambda x: x + 1.0, x),
     "closures": lambda lib, p, x: lib.lax.cond(p > 0, lambda: (x * 2.0, p), lambda: (1.0 - x, p + 1)),
     "switch": lambda lib, p, x: lib.lax.switch(p, [lambda x: x * 2, lambda x: -x, lambda x: x], x),
+    "starts that are promoted": lambda lib, p, x: lib.lax.scan(
+        lambda c, a: ((c[0] + a, c[1] + 1), c[0]), (0, 0), lib.numpy.ones(3, np.float16)),
+    "bounds that are converted": lambda lib, p, x: lib.lax.fori_loop(
+        lib.lax.convert_element_type(p, np.int16), 10, lambda i, c: c + i * 0.5, 0),
+    "map in batches": lambda lib, p, x: lib.lax.map(
+        lambda t: (t[0] * x, t[1]), (lib.numpy.ones(7), lib.numpy.ones((7, 2))), batch_size=3),
+    "map in batches without a rest": lambda lib, p, x: lib.lax.map(
+        lambda t: (t * x, t), lib.numpy.ones(6), batch_size=2),
+    "map in one batch": lambda lib, p, x: lib.lax.map(
+        lambda t: t * x, lib.numpy.ones(6), batch_size=6),
+    "associative_scan": lambda lib, p, x: lib.lax.associative_scan(
+        lambda a, b: (a[0] * b[0], lib.lax.max(a[1], b[1])), (x * lib.numpy.ones(7), lib.numpy.arange(7))),
+    "associative_scan backwards": lambda lib, p, x: lib.lax.associative_scan(
+        lib.lax.mul, lib.numpy.ones((2, 6)), reverse=True, axis=1),
     "passed through": lambda lib, p, x: lib.lax.cond(p > 0, lambda: (x, p + 1), lambda: (x, p)),
     "while": lambda lib, p, x: lib.lax.while_loop(
         lambda c: c[0] < x, lambda c: (c[0] * 2 + x, c[1] + p), (1.0, 0)),
@@ -155,6 +169,8 @@ PROGRAMS = {
         lambda y: lib.lax.cond(p > 0, lambda: y * y, lambda: y + 1.0))(lib.numpy.ones(5)),
     "vmap of cond, a choice each": lambda lib, p, x: lib.vmap(
         lambda y: lib.lax.cond(y > 0, lambda: y * y, lambda: y + 1.0))(lib.numpy.ones(5)),
+    "vmap of cond of integers": lambda lib, p, x: lib.vmap(
+        lambda y: lib.lax.switch(y, [lambda: y * y, lambda: y + 1, lambda: y]))(lib.numpy.arange(5)),
 }
 
 
@@ -418,6 +434,7 @@ ERRORS = {
     "pred of a shape": (lambda lib: lib.lax.cond(V > 0, lambda: 1, lambda: 2), "scalar"),
     "pred None": (lambda lib: lib.lax.cond(None, lambda: 1, lambda: 2), "None"),
     "pred a list": (lambda lib: lib.lax.cond([True], lambda: 1, lambda: 2), "list"),
+    "pred bfloat16": (lambda lib: lib.lax.cond(lib.numpy.bfloat16(1), lambda: 1, lambda: 2), "bfloat16"),
     "pred complex": (lambda lib: lib.lax.cond(1j, lambda: 1, lambda: 2), "complex64"),
     "pred a string": (lambda lib: lib.lax.cond("yes", lambda: 1, lambda: 2), "str"),
     "branches of other types": (lambda lib: lib.lax.cond(True, lambda x: (x, 1), lambda x: (x, 1.0), 0),
@@ -458,6 +475,7 @@ ERRORS = {
     "scan of traced length": (lambda lib: lib.jit(lambda n: lib.lax.scan(
         lambda c, x: (c, x), 0, None, length=n))(3), "length"),
     "negative unroll": (lambda lib: lib.lax.scan(lambda c, x: (c, x), 0, V, unroll=-1), "unroll"),
+    "unroll a string": (lambda lib: lib.lax.scan(lambda c, x: (c, x), 0, V, unroll="2"), "bool or an int"),
     "scan, no function": (lambda lib: lib.lax.scan(3, 0, V), "callable"),
     "bounds of unequal types": (lambda lib: lib.lax.fori_loop(np.int8(0), np.int16(3),
                                                               lambda i, x: x, 1), "int8.*int16"),

@@ -478,6 +478,37 @@ def test_io_callback(wrap, ordered, capsys):
     agree(run, capsys)
 
 
+DECIDING = {
+    "cond": lambda lib, f, x: lib.lax.cond(x > 1, f, lambda x: x, x),
+    "switch in a scan": lambda lib, f, x: lib.lax.fori_loop(
+        0, 2, lambda i, c: lib.lax.switch(i + c.astype(int), [lambda x: x, lib.jit(f), abs], c), x),
+    "a turn": lambda lib, f, x: lib.lax.while_loop(lambda c: c < 2, f, x),
+    "a condition": lambda lib, f, x: lib.lax.while_loop(lambda c: f(c) < 2, lambda c: c + 1, x),
+}
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_no_io_for_examples_that_went_another_way(name):
+    for lib, error in [(minijax, NotImplementedError), (jax, Exception)]:
+        seen = []
+        count = lambda x: (seen.append(float(x)), F(x + 1))[1]
+        f = lambda x: lib.experimental.io_callback(count, SCALAR, x)
+        with pytest.raises(error):
+            lib.vmap(lambda x: DECIDING[name](lib, f, x))(np.arange(3, dtype=F))
+        assert not seen
+        lib.lax.map(lambda x: DECIDING[name](lib, f, x), np.arange(3, dtype=F))
+        assert seen
+
+
+def test_io_for_a_batch_that_goes_one_way():
+    f = lambda x: minijax.experimental.io_callback(lambda x: F(2 * x), SCALAR, x)
+    xs = np.arange(3, dtype=F)
+    assert list(minijax.vmap(lambda x: minijax.lax.cond(True, f, abs, x))(xs)) == [0, 2, 4]
+    last = minijax.vmap(lambda x: minijax.lax.while_loop(
+        lambda c: c[0] < 2, lambda c: (c[0] + 1, f(c[1])), (0, x))[1])(xs)
+    assert list(last) == [0, 4, 8]
+
+
 def test_io_is_never_dropped(capsys):
     agree(lambda lib: lib.jit(lambda x: (lib.experimental.io_callback(
         lambda x: print("io", float(x)), None, x, ordered=True), x)[1])(F(1)), capsys, "io 1.0\n")

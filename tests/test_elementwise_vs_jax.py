@@ -265,6 +265,28 @@ def test_conversion_of_special_values(source):
         assert_same(elementwise.convert_element_type(x, target), their)
 
 
+@pytest.mark.parametrize("x", [
+    3, -1, 300, 2 ** 40, 2 ** 100, True, 2.5, 0.1, 1 + 2j, float("nan"), np.float32(2.5),
+    np.float64(1 + 2 ** -11 + 2 ** -40), np.int8(-3), np.int64(2 ** 40), np.bool_(True)], ids=repr)
+@pytest.mark.parametrize("dtype", "bool int8 uint8 int32 float16 float32 complex64".split())
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning", "ignore::RuntimeWarning")
+def test_conversion_of_numbers(x, dtype):
+    """From all of their digits, once; and a program holds the result, no equation."""
+    try:
+        their = jax_lax.convert_element_type(x, dtype)
+    except (OverflowError, TypeError) as error:
+        if isinstance(x, complex):                # whose imaginary part is dropped here
+            return
+        with pytest.raises(type(error)):
+            elementwise.convert_element_type(x, np.dtype(dtype))
+        return
+    convert = lambda: elementwise.convert_element_type(x, np.dtype(dtype))
+    assert_same(convert(), their)
+    jaxpr = minijax.make_jaxpr(convert)()
+    assert not jaxpr.eqns and not jaxpr.consts
+    assert_same(minijax.jit(convert)(), their)
+
+
 def test_select_n_beyond_the_cases():
     which, cases = np.array([-1, 0, 1, 2, 5], np.int32), floats(3, 5)
     assert_same(elementwise.select_n(which, *cases), jax_lax.select_n(which, *cases))

@@ -238,6 +238,21 @@ def test_a_program_that_is_not_linear_is_refused():
         backwards(lambda v: [sin(v)], [f32], [1.0])
 
 
+@pytest.mark.parametrize("f", [
+    lambda x: x * x,
+    lambda x: 1.0 / x,
+    lambda x: jnp.where(x > 0, 1.0, 2.0),
+    lambda x: jnp.arange(3.0)[x.astype(int)],
+    lambda x: mj.jit(lambda y: y * y)(x),
+    lambda x: mj.lax.cond(x > 0, lambda: x, lambda: 2 * x),
+    lambda x: mj.lax.cond(True, lambda: x * x, lambda: 2 * x),
+    lambda x: mj.lax.scan(lambda c, _: (c * x, None), x, None, length=2)[0],
+], ids=["product", "quotient", "select", "index", "jit", "predicate", "branch", "scan"])
+def test_a_function_that_needs_its_arguments_value_is_refused(f):
+    with pytest.raises(TypeError, match="only a linear function can be transposed"):
+        mj.linear_transpose(f, 2.0)(1.0)
+
+
 def test_sums_drop_what_goes_to_constants():
     known, linear = Var(f32), Var(f32)
     sums = CotangentSums({known: 3.0})

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minijax import dtypes
 from minijax.array import Array, as_array
 from minijax.avals import typeof
 from minijax.core import Primitive, set_current_trace
@@ -32,7 +31,7 @@ from minijax.rules import (
 __all__ = [
     "share_consts", "take_all", "any_of", "transformed_alike", "jvp_branches", "batch_branches",
     "transpose_branches", "SplitBranches", "split_branches", "join_splits", "Residuals", "numbered",
-    "cond_p", "bind_cond", "programs_of", "select_branches", "is_float", "along_rows",
+    "cond_p", "bind_cond", "programs_of", "select_branches", "refuse_exact_effects", "along_rows",
     "branches_used",
 ]
 
@@ -223,21 +222,26 @@ def _cond_batch(axis, vals, dims, *, branches):
 
 def select_branches(axis, vals, dims, branches):
     """Each example has a branch of its own: run all branches on all examples, then select."""
+    refuse_exact_effects("cond or switch", *branches)
     index, *operands = [batch_axis_first(axis, x, d) for x, d in zip(vals, dims)]
     n_outs, outs = len(branches[0].out_avals), []
     for number, branch in enumerate(branches):
         # Derivatives of a branch may be NaN at operands that are not meant for it, and 0 · NaN =
         # NaN. Past this select, cotangents of those operands do not come back.
         mine = eq(index, np.int32(number))
-        chosen = [select_n(along_rows(mine, x), bind("stop_gradient", x), x) if is_float(x) else x
-                  for x in operands]
+        chosen = [select_n(along_rows(mine, x), bind("stop_gradient", x), x) for x in operands]
         program, consts = batch_jaxpr_to(branch.jaxpr, axis, (0,) * len(operands), (0,) * n_outs)
         outs.append(eval_jaxpr(program, [], *consts, *chosen))
     return [select_n(along_rows(index, cases[0]), *cases) for cases in zip(*outs)], [0] * n_outs
 
 
-def is_float(x):
-    return dtypes.issubdtype(typeof(x).dtype, np.inexact)
+def refuse_exact_effects(what, *programs):
+    """NotImplementedError where a batch would act on the world for examples that must not."""
+    if any(getattr(e, "exact", False) for program in programs for e in program.effects):
+        raise NotImplementedError(
+            f"vmap of a {what} that each example decides for itself runs all examples through all "
+            "of it, and so an io_callback in there for examples that it is not meant for. Use "
+            "lax.map in place of vmap, or call back outside with what was chosen")
 
 
 def along_rows(which, x):

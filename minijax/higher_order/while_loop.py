@@ -11,6 +11,7 @@ from minijax.array import Array, as_array
 from minijax.avals import typeof
 from minijax.core import Primitive, set_current_trace
 from minijax.errors import see
+from minijax.higher_order.cond import refuse_exact_effects
 from minijax.higher_order.evaluate import run_equation, run_program, runs_compiled
 from minijax.higher_order.programs import (
     any_flag, batch_jaxpr, batch_jaxpr_to, instantiated, jvp_jaxpr, memo_by_jaxpr, merge,
@@ -157,6 +158,8 @@ def _while_batch(axis, vals, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body
     batched = batched_carries(body_jaxpr.jaxpr, axis, const_dims,
                               tuple([d is not not_mapped for d in start_dims]))
     carry_dims, test_dim = dims_of_carries(cond_jaxpr.jaxpr, axis, cond_dims, batched)
+    if test_dim is not not_mapped:
+        refuse_exact_effects("while_loop", cond_jaxpr, body_jaxpr)
     condition, more = batch_jaxpr_to(cond_jaxpr.jaxpr, axis, (*cond_dims, *carry_dims), (test_dim,))
     body, hoisted = batch_jaxpr_to(body_jaxpr.jaxpr, axis, (*const_dims, *carry_dims), carry_dims)
     carries = [x if want is not_mapped else move_batch_axis(axis, d, want, x)

@@ -33,11 +33,12 @@ class Effect:
     """Something that a program does besides computing its results.
 
     An equation with effects is never dropped, never merged with an equal one, and never overtakes
-    another. `ordered` effects must also keep their order where a program runs in parallel.
+    another. `ordered` effects must also keep their order where a program runs in parallel; `exact`
+    ones must not happen for examples of a batch that take another branch, or have left the loop.
     """
 
-    def __init__(self, name, ordered=False):
-        self.name, self.ordered = name, ordered
+    def __init__(self, name, ordered=False, exact=False):
+        self.name, self.ordered, self.exact = name, ordered, exact
 
     def __repr__(self):
         return self.name
@@ -45,8 +46,8 @@ class Effect:
 
 debug_effect = Effect("Debug")
 ordered_debug_effect = Effect("OrderedDebug", ordered=True)
-io_effect = Effect("IO")
-ordered_io_effect = Effect("OrderedIO", ordered=True)
+io_effect = Effect("IO", exact=True)
+ordered_io_effect = Effect("OrderedIO", ordered=True, exact=True)
 
 
 class FlatCallback:

@@ -26,7 +26,7 @@ from minijax.rules import (
     def_elementwise_impl, def_no_derivative, def_not_linear, def_transpose_per_operand, defbilinear,
     defbroadcasting, defjet_linear, defjvp, defjvp_with_result, deflinear, defvectorized,
     elementwise_shape, full_like_aval, instantiate_zeros, is_undefined_primal, is_zero, moveaxis,
-    rounded_once, sum_of_products,
+    refuse_undefined, rounded_once, sum_of_products,
 )
 
 __all__ = [
@@ -522,6 +522,7 @@ def select_n_jvp(primals, tangents):
     return out, select_n(which, *[zero if is_zero(t) else t for t in tangents[1:]])
 
 def select_n_transpose(ct, which, *cases):
+    refuse_undefined(which)
     zero = zeros_like(ct)
 
     def cotangent(number):
@@ -1532,10 +1533,13 @@ def convert_element_type(operand, new_dtype, weak_type=False):
     A known scalar is converted at once: a program records its result.
     """
     new_dtype = dtypes.canonicalize_dtype(new_dtype)
+    params = dict(new_dtype=new_dtype, weak_type=weak_type)
+    if not weak_type and isinstance(operand, (np.generic, *dtypes.python_scalar_dtypes)):
+        with np.errstate(all="ignore"):     # of digits that its own dtype may have no room for
+            return as_array(convert(np.asarray(operand), **params))
     aval = typeof(operand)
     if aval.dtype == new_dtype and aval.weak_type == weak_type:
         return operand if isinstance(operand, (Array, Tracer)) else as_array(operand)
-    params = dict(new_dtype=new_dtype, weak_type=weak_type)
     if isinstance(operand, Tracer) or aval.shape:
         return convert_element_type_p.bind(operand, **params)
     return eval_trace.process_primitive(convert_element_type_p, [operand], params)

@@ -34,7 +34,7 @@ from minijax.primitives.structural import (
 from minijax.rules import (
     Zero, batch_axis_first, check_dtypes, def_checked_impl, def_transpose_per_operand,
     defjet_linear, defjvp, deflinear_jointly, full_like_aval, instantiate_zeros,
-    is_undefined_primal, is_zero, not_mapped, shape_of, shift_axes,
+    is_undefined_primal, is_zero, not_mapped, refuse_undefined, shape_of, shift_axes,
 )
 
 __all__ = [
@@ -900,6 +900,7 @@ deflinear_jointly(dynamic_update_slice_p, lambda i: i < 2)
 
 @dynamic_update_slice_p.def_transpose
 def dynamic_update_slice_transpose(ct, x, update, *starts):
+    refuse_undefined(*starts)
     shape = shape_of(update)
     ct_x = ct_update = None
     if is_undefined_primal(x):
