@@ -36,8 +36,9 @@ from minijax.tree_util import tree_flatten, tree_leaves, tree_structure, tree_un
 __all__ = [
     "chosen_positions", "check_chosen", "check_disjoint", "static_key", "tagged", "Program",
     "CheckedProgram", "warn_of_unusable", "writable", "LEAF_TREE", "plain_tree", "ArgumentReader",
-    "leaf_key", "programs_of", "JitFunction", "buffers_of", "BoundJit", "jit", "fwd_and_bwd",
-    "clear_caches", "ArgInfo", "Stage", "Traced", "Lowered", "Compiled", "check_arguments",
+    "leaf_key", "programs_of", "JitFunction", "split_static", "trace_program", "donated_leaves",
+    "buffers_of", "BoundJit", "jit", "fwd_and_bwd", "clear_caches", "ArgInfo", "Stage", "Traced",
+    "Lowered", "Compiled", "check_arguments",
 ]
 
 
@@ -272,7 +273,7 @@ class JitFunction:
         """The program of these arguments, traced if need be, and their leaves."""
         static, call = (), self.fun
         if self.has_static:
-            (args, kwargs), static, call = self.split_static(args, kwargs)
+            (args, kwargs), static, call = split_static(self, args, kwargs)
         leaves, in_tree = self.flatten(args, kwargs)
         key = (in_tree.nodes, tuple([leaf_key(x) for x in leaves]), static, rules_epoch(),
                config.trace_key())
@@ -284,54 +285,9 @@ class JitFunction:
         if program is None:
             if explain_cache_misses.value:
                 explain_miss(self.fun, self.programs, key, in_tree, self.dynamic_names())
-            program = self.programs[key] = self.trace_program(call, in_tree, leaves)
+            program = self.programs[key] = trace_program(self, call, in_tree, leaves)
             self.flatten.expect(in_tree)
         return program, leaves
-
-    def split_static(self, args, kwargs):
-        """((dynamic args, dynamic kwargs), static key, the function of the dynamic ones)."""
-        n = len(args)
-        nums = {i: x for i, x in enumerate(args)
-                if i in self.static_nums or i - n in self.static_nums}
-        names = {k: v for k, v in kwargs.items() if k in self.static_names}
-        key = (tuple((i, static_key(f"argument {i}", x)) for i, x in nums.items()),
-               tuple((k, static_key(f"argument {k!r}", names[k])) for k in sorted(names)))
-        fun = self.fun
-
-        def call(*dynamic_args, **dynamic_kwargs):
-            rest = iter(dynamic_args)
-            full = [nums[i] if i in nums else next(rest) for i in range(len(args))]
-            return fun(*full, **names, **dynamic_kwargs)
-
-        dynamic_args = tuple(x for i, x in enumerate(args) if i not in nums)
-        dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in names}
-        return (dynamic_args, dynamic_kwargs), key, call
-
-    def trace_program(self, call, in_tree, leaves):
-        name = fun_name(self.fun)
-        flat = FlatFunction(call, in_tree, with_kwargs=True)
-        avals = [x.aval if isinstance(x, ShapeDtypeStruct) else typeof(x) for x in leaves]
-        try:
-            with timed(f"tracing {name} for jit"):
-                jaxpr, consts = trace_to_jaxpr(flat, avals, name)
-        except RecursionError as error:
-            raise RecursionError(f"tracing {name} did not end: does it call itself without a "
-                                 "Python-level condition that stops it? Both branches of lax.cond "
-                                 "are traced") from error
-        is_checked = debug_nans.value or debug_infs.value
-        kind = CheckedProgram if is_checked else Program
-        donated = () if is_checked else self.donated_leaves(in_tree, len(leaves))
-        return kind(convert_constvars_jaxpr(jaxpr), consts, in_tree, flat.out_tree, name,
-                    donated, self.inline)
-
-    def donated_leaves(self, in_tree, n):
-        """The numbers of the leaves that are in donated arguments."""
-        if not (self.donate_nums or self.donate_names):
-            return ()
-        args, kwargs = tree_unflatten(in_tree, range(n))
-        numbers = [i for i in range(len(args) + len(self.static_nums)) if i not in self.static_nums]
-        given = [x for i, x in zip(numbers, args) if i in self.donate_nums]
-        return tuple(tree_leaves([given, *(kwargs[k] for k in self.donate_names & kwargs.keys())]))
 
     def dynamic_names(self):
         names = enumerate(positional_names(self.fun))
@@ -359,6 +315,54 @@ class JitFunction:
 
     def _cache_size(self):
         return len(self.programs)
+
+
+def split_static(jitted, args, kwargs):
+    """((dynamic args, dynamic kwargs), static key, the function of the dynamic ones)."""
+    n = len(args)
+    nums = {i: x for i, x in enumerate(args)
+            if i in jitted.static_nums or i - n in jitted.static_nums}
+    names = {k: v for k, v in kwargs.items() if k in jitted.static_names}
+    key = (tuple((i, static_key(f"argument {i}", x)) for i, x in nums.items()),
+           tuple((k, static_key(f"argument {k!r}", names[k])) for k in sorted(names)))
+    fun = jitted.fun
+
+    def call(*dynamic_args, **dynamic_kwargs):
+        rest = iter(dynamic_args)
+        full = [nums[i] if i in nums else next(rest) for i in range(len(args))]
+        return fun(*full, **names, **dynamic_kwargs)
+
+    dynamic_args = tuple(x for i, x in enumerate(args) if i not in nums)
+    dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in names}
+    return (dynamic_args, dynamic_kwargs), key, call
+
+
+def trace_program(jitted, call, in_tree, leaves):
+    name = fun_name(jitted.fun)
+    flat = FlatFunction(call, in_tree, with_kwargs=True)
+    avals = [x.aval if isinstance(x, ShapeDtypeStruct) else typeof(x) for x in leaves]
+    try:
+        with timed(f"tracing {name} for jit"):
+            jaxpr, consts = trace_to_jaxpr(flat, avals, name)
+    except RecursionError as error:
+        raise RecursionError(f"tracing {name} did not end: does it call itself without a "
+                             "Python-level condition that stops it? Both branches of lax.cond "
+                             "are traced") from error
+    is_checked = debug_nans.value or debug_infs.value
+    kind = CheckedProgram if is_checked else Program
+    donated = () if is_checked else donated_leaves(jitted, in_tree, len(leaves))
+    return kind(convert_constvars_jaxpr(jaxpr), consts, in_tree, flat.out_tree, name,
+                donated, jitted.inline)
+
+
+def donated_leaves(jitted, in_tree, n):
+    """The numbers of the leaves that are in donated arguments."""
+    if not (jitted.donate_nums or jitted.donate_names):
+        return ()
+    args, kwargs = tree_unflatten(in_tree, range(n))
+    numbers = [i for i in range(len(args) + len(jitted.static_nums)) if i not in jitted.static_nums]
+    given = [x for i, x in zip(numbers, args) if i in jitted.donate_nums]
+    return tuple(tree_leaves([given, *(kwargs[k] for k in jitted.donate_names & kwargs.keys())]))
 
 
 def buffers_of(leaves):
