@@ -8,6 +8,7 @@ wrong = {
     ],
     "div_shares": [
         ("div(t, y)", "div(t, x)", "share of x should be"),
+        ("div(t, y)", "div(1.0, y)", "share of x should be"),
         ("neg(mul(t, div(x, mul(y, y))))", "mul(t, div(x, mul(y, y)))", "share of y should be"),
         ("div(x, mul(y, y))", "div(x, y)", "share of y should be"),
     ],

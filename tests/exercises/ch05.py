@@ -21,5 +21,7 @@ wrong = {
         ("invars = [rename(v) for v in eqn.invars]", "invars = list(eqn.invars)", "three equations|before it is bound"),
         ('("literal", atom.val.item(), atom.aval)', '"literal"', "should not be taken for the same"),
         ("outvars=[rename(v) for v in jaxpr.outvars]", "outvars=jaxpr.invars", "should still be"),
+        ("tuple(sorted(eqn.params.items()))", "()", "differ in their params"),
+        (", outvars=[rename(v) for v in jaxpr.outvars]", "", "the same thing twice"),
     ],
 }
