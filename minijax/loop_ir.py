@@ -733,6 +733,8 @@ class LoweringContext:
         """The value in memory: a literal is stored first."""
         if isinstance(value, Buffer):
             return value
+        if value.dtype not in NATIVE:       # float0, which no loop can store
+            return self.constant(value.value)
         out = Buffer((), value.dtype)
         self.nest([], [value, Store(out, ZERO, value)])
         return out

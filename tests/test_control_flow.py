@@ -290,6 +290,27 @@ def test_integer_and_none_tangents():
     agree(lambda lib, x: lib.hessian(lambda x: f(lib, x, np.arange(3)))(x), 1.5)
 
 
+NUMBERS_GO_ALONG = {
+    "a number": lambda lib, x: (3, x),
+    "a counter": lambda lib, x: lib.lax.scan(lambda c, r: ((c[0] + 1, c[1] * r), c[0]), (0, x), V),
+    "a branch": lambda lib, x: lib.lax.cond(x > 0, lambda: (3, x), lambda: (4, 2 * x)),
+    "a loop of numbers": lambda lib, x: (lib.lax.fori_loop(0, 2, lambda i, c: c + i, 3), x),
+    "a while": lambda lib, x: lib.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * x), (0, x)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS_GO_ALONG)
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
+def test_tangents_of_integers_are_float0(name, compiled):
+    def tangents(lib):
+        f = lambda x: lib.jvp(lambda x: NUMBERS_GO_ALONG[name](lib, x), (x,), (F(1),))[1]
+        return lib.tree.leaves((lib.jit(f) if compiled else f)(F(2)))
+    for a, b in zip(tangents(minijax), tangents(jax), strict=True):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        if a.dtype != jax.dtypes.float0:
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
 def test_third_derivatives():
     f = lambda lib, x: lib.lax.fori_loop(0, 3, lambda i, c: lib.numpy.sin(c) * c, x)
     d = lambda lib, f: lib.grad(f)
