@@ -80,6 +80,29 @@ def test_elements_that_lie_elsewhere(name, n, dtype):
     np.testing.assert_array_equal(minijax.jit(f)(x), f(jnp.asarray(x)))
 
 
+ROWS = {
+    "scaled": lambda lib, x, k: x * x[:, :1] - 1,
+    "chosen": lambda lib, x, k: x[k] * 2,
+    "added up": lambda lib, x, k: lib.numpy.zeros_like(x).at[k].add(lib.numpy.sin(x)),
+    "divided by their sums": lambda lib, x, k: lib.nn.softmax(x),
+}
+
+
+@pytest.mark.parametrize("n", [5, 6, 7, 8, 9, 12, 15])
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_short_rows(name, n, dtype):
+    x, k = rng().normal(size=(300, n)).astype(dtype), rng().integers(-5, 400, 300)
+    got = minijax.jit(partial(ROWS[name], minijax))(x, k)
+    want = jax.jit(partial(ROWS[name], jax))(x, k)
+    np.testing.assert_allclose(got, want, rtol=3e-6 if dtype == np.float32 else 3e-3, atol=1e-6)
+
+
+def test_short_rows_are_written_with_vectors():
+    for n in (6, 8, 11):
+        assert effort_of(lambda x: x * x[:, :1], np.ones((10_000, n), np.float32)) == 1
+
+
 @pytest.mark.parametrize("n", [16, 37, 100])
 def test_complex_numbers_that_a_loop_carries(n):
     def f(lib, z, c):

@@ -20,8 +20,9 @@ from minijax.compiler.llvm_ops import (
 from minijax.compiler.plan import evaluations, is_short_reduction, is_tiny, is_worth_speed
 from minijax.compiler.vector_math import FUNCTIONS
 from minijax.compiler.vectors import (
-    FEW_VECTORS, Lanes, VECTOR_LANES, first_lanes, fold_vector, is_in_vectors, is_vector, matched,
-    numbers_in, splat, stride_of, turns_of_lanes, vector_axis, vector_load, vector_of, vector_store,
+    FEW_VECTORS, Lanes, first_lanes, fold_vector, is_in_vectors, is_vector, lanes_for_turns,
+    matched, numbers_in, splat, stride_of, turns_of_lanes, vector_axis, vector_load, vector_of,
+    vector_store,
 )
 from minijax.loop_ir import (
     Axis, AxisValue, COMPLEX, Const, Dynamic, InBounds, Load, Nest, Op, Reduce, Remainder, Store,
@@ -529,7 +530,7 @@ def nest(writer, step):
                 writer.body(step.body)
         else:
             with loops(writer, step.axes[:-1]):
-                in_vectors(writer, axis, VECTOR_LANES, lambda: writer.body(step.body))
+                in_vectors(writer, axis, lanes_for_turns(axis), lambda: writer.body(step.body))
 
 
 STEP_WRITERS[Nest] = nest

@@ -18,17 +18,19 @@ from minijax.compiler.plan import ONE_BY_ONE, is_short_reduction
 from minijax.loop_ir import COMPLEX, Load, Op, Quotient, Reduce, Store, dynamic_nodes, index_maps_of
 
 __all__ = [
-    "VECTOR_LANES", "FEW_VECTORS", "MAX_GATHERS", "Lanes", "vector_axis", "is_in_vectors", "Turns",
-    "stride_of", "splat", "matched", "turns_of_lanes", "is_vector", "is_pair", "lanes_type",
-    "numbers_in", "vector_of", "first_lanes", "vector_load", "vector_store", "vector_address",
-    "load_pairs", "store_pairs", "parts_at", "twice", "in_turn", "chosen", "fold_vector",
+    "VECTOR_LANES", "HALF_VECTOR", "LEAST_TURNS", "FEW_VECTORS", "MAX_GATHERS", "Lanes",
+    "vector_axis", "lanes_for_turns", "is_in_vectors", "Turns", "stride_of", "splat", "matched",
+    "turns_of_lanes", "is_vector", "is_pair", "lanes_type", "numbers_in", "vector_of",
+    "first_lanes", "vector_load", "vector_store", "vector_address", "load_pairs", "store_pairs",
+    "parts_at", "twice", "in_turn", "chosen", "fold_vector",
 ]
 
 
 # --- Which loops ----------------------------------------------------------------------------------
 
-# Lanes of an elementwise loop: a vector of float32 in the widest registers there are.
-VECTOR_LANES = 16
+# Lanes of an elementwise loop: a vector of float32 in the widest registers there are; or half of
+# one, if that is enough. Loops of fewer turns than the least are left to LLVM, which unrolls them.
+VECTOR_LANES, HALF_VECTOR, LEAST_TURNS = 16, 8, 6
 
 # So many vectors are written one after the other, without a loop: then registers can keep them.
 FEW_VECTORS = 2
@@ -49,9 +51,14 @@ class Lanes(NamedTuple):
 def vector_axis(nest, may_gather):
     """The innermost loop of a nest if its turns can be the lanes of vectors, else None."""
     axis = nest.axes[-1] if nest.axes else None
-    if axis is None or axis.size < VECTOR_LANES:
+    if axis is None or axis.size < LEAST_TURNS:
         return None
     return axis if is_in_vectors(nest.body, axis, MAX_GATHERS if may_gather else 0) else None
+
+
+def lanes_for_turns(axis):
+    """How many turns of a loop one vector stands for."""
+    return VECTOR_LANES if axis.size > HALF_VECTOR else HALF_VECTOR
 
 
 def is_in_vectors(body, axis, gathers=0):
