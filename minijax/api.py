@@ -484,13 +484,22 @@ def typed_like(rows, x):
 # --- Programs -------------------------------------------------------------------------------------
 
 class ShapeDtypeStruct:
-    """Shape and dtype of an array that need not exist, for `eval_shape` and `lower`."""
+    """Shape and dtype of an array that need not exist, for `eval_shape` and `lower`.
+
+    The dtype stays as given, also one of 64 bits without jax_enable_x64; None is a ValueError.
+    """
 
     __slots__ = ("shape", "dtype", "weak_type", "sharding")
 
     def __init__(self, shape, dtype, *, weak_type=False, sharding=None):
-        self.shape, self.dtype = tuple(shape), dtypes.canonicalize_dtype(dtype)
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified, got None")
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
         self.weak_type, self.sharding = weak_type, sharding
+
+    def update(self, **changes):
+        """One with other values of the given attributes."""
+        return ShapeDtypeStruct(**{name: getattr(self, name) for name in self.__slots__} | changes)
 
     @classmethod
     def like(cls, x):
@@ -500,13 +509,20 @@ class ShapeDtypeStruct:
 
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape)))
-    aval = property(lambda self: ShapedArray(self.shape, self.dtype, self.weak_type))
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object: this ShapeDtypeStruct has shape ()")
+        return self.shape[0]
 
     def __eq__(self, other):
-        return isinstance(other, ShapeDtypeStruct) and self.aval == other.aval
+        return isinstance(other, ShapeDtypeStruct) and self.key() == other.key()
 
     def __hash__(self):
-        return hash(self.aval)
+        return hash(self.key())
+
+    def key(self):
+        return self.shape, self.dtype, self.weak_type
 
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
@@ -514,7 +530,14 @@ class ShapeDtypeStruct:
 
 
 def aval_of_argument(x):
-    return x.aval if isinstance(x, ShapeDtypeStruct) else typeof(x)
+    """The type of an argument whose value does not count: anything with a shape and a dtype."""
+    try:
+        return typeof(x)
+    except TypeError:
+        if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+            raise
+    weak_type = getattr(x, "weak_type", False)
+    return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype), weak_type)
 
 
 def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):

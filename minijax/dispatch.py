@@ -12,7 +12,7 @@ from functools import cache, update_wrapper
 from sys import getrefcount
 from weakref import WeakKeyDictionary
 
-from minijax.api import ShapeDtypeStruct, check_callable, vjp
+from minijax.api import ShapeDtypeStruct, aval_of_argument, check_callable, vjp
 from minijax.array import Array, as_array
 from minijax.avals import ShapedArray, typeof
 from minijax.compile_logs import explain_miss, log_step, timed
@@ -219,7 +219,7 @@ def leaf_key(x):
     if type(x) is Array:
         value = x._value
         return value.shape, value.dtype, x.weak_type
-    aval = typeof(x) if not isinstance(x, ShapeDtypeStruct) else x.aval
+    aval = aval_of_argument(x)
     return aval.shape, aval.dtype, aval.weak_type
 
 
@@ -340,7 +340,7 @@ def split_static(jitted, args, kwargs):
 def trace_program(jitted, call, in_tree, leaves):
     name = fun_name(jitted.fun)
     flat = FlatFunction(call, in_tree, with_kwargs=True)
-    avals = [x.aval if isinstance(x, ShapeDtypeStruct) else typeof(x) for x in leaves]
+    avals = [aval_of_argument(x) for x in leaves]
     try:
         with timed(f"tracing {name} for jit"):
             jaxpr, consts = trace_to_jaxpr(flat, avals, name)

@@ -124,6 +124,9 @@ class ClosedJaxpr:
     in_avals = property(lambda self: self.jaxpr.in_avals)
     out_avals = property(lambda self: self.jaxpr.out_avals)
 
+    def replace(self, *, jaxpr=None, consts=None):
+        return ClosedJaxpr(jaxpr or self.jaxpr, self.consts if consts is None else consts)
+
     def __repr__(self):
         return repr(self.jaxpr)
 

@@ -106,7 +106,8 @@ def mark_hidden(traceback):
 EXPLAINS = {
     "what-array-functions-take": """avals dtypes rules primitives.elementwise primitives.special
         primitives.sorting interpreters.staging numpy.ufuncs numpy.ufunc_api numpy.promotion
-        numpy.sorting numpy.polynomial numpy.reductions numpy.creation numpy.operators nn""",
+        numpy.sorting numpy.polynomial numpy.reductions numpy.creation numpy.operators nn
+        api.ShapeDtypeStruct.__init__""",
     "shapes-that-do-not-fit": """rules.elementwise_shape numpy.promotion.broadcast_shapes
         numpy.promotion.shape_of_equal_ranks numpy.creation.broadcast_trailing
         numpy.reductions.canonical_axes numpy.reductions.check_has_result
@@ -116,7 +117,7 @@ EXPLAINS = {
     "shapes-of-values": "primitives.structural.canonicalize_shape numpy.indexing.bounds_of ops",
     "indices": "primitives.indexing numpy.indexing",
     "arrays-as-python-values": "array avals.ShapedArray.length core.Tracer.__iter__ "
-                               "core.Tracer.__len__",
+                               "core.Tracer.__len__ api.ShapeDtypeStruct.__len__",
     "python-control-flow": "array.PythonConversions.__bool__ core.raise_if_not_scalar",
     "donated-arrays": "array.DeletedArray._value",
     "functions-and-arguments": "tracebacks dispatch flatten api.check_callable",

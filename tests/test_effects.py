@@ -375,7 +375,8 @@ def test_vmap_methods(method, levels, capsys):
     lambda lib: host(np.sin, vmap_method="some")(lib)(F(1)),
     lambda lib: lib.grad(host(np.sin)(lib))(F(1)),
     lambda lib: lib.jvp(lib.jit(host(np.sin)(lib)), (F(1),), (F(1),)),
-    lambda lib: lib.pure_callback(np.sin, jax.ShapeDtypeStruct((), np.float64), F(1)),
+    lambda lib: lib.pure_callback(np.sin, lib.ShapeDtypeStruct((), np.float64), F(1)),
+    lambda lib: lib.experimental.io_callback(np.sin, lib.ShapeDtypeStruct((), np.int64), F(1)),
     lambda lib: lib.pure_callback(np.sin, 3, F(1)),
     lambda lib: host(np.sin)(lib)("text"),
 ])

@@ -230,6 +230,8 @@ def test_an_evaluating_interpreter(lib):
     f = lambda x, y: np_.tanh(np_.dot(x, y) + X[0]) * np_.sum(y)
     closed, log = lib.make_jaxpr(f)(X, Y), []
     assert list(closed.literals) == list(closed.consts)
+    assert closed.replace(jaxpr=closed.jaxpr.replace(eqns=[])).jaxpr.eqns == []
+    assert closed.replace().consts == closed.consts and closed.replace().jaxpr is closed.jaxpr
     (out,) = evaluate(lib, closed.jaxpr, closed.literals, X, Y, log=log)
     np.testing.assert_allclose(out, f(X, Y), rtol=1e-6)
     assert ("tanh", [()]) in log

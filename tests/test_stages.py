@@ -57,6 +57,49 @@ def test_the_type_of_a_value(x):
     assert struct == minijax.ShapeDtypeStruct.like(struct)
 
 
+class Typed:
+    """Anything with a shape and a dtype will do where only these count."""
+    shape, dtype = (2,), np.dtype(np.float64)
+
+
+ONLY_TYPES = {
+    "eval_shape": lambda lib, x: lib.eval_shape(lambda x: x * 2, x).dtype,
+    "make_jaxpr": lambda lib, x: lib.make_jaxpr(lambda x: x * 2)(x),
+    "linear_transpose": lambda lib, x: lib.linear_transpose(lambda x: x * 2, x)(np.ones(2, F))[0],
+    "lower": lambda lib, x: lib.jit(lambda x: x * 2).lower(x).out_info.dtype,
+    "zeros_like": lambda lib, x: lib.numpy.zeros_like(x),
+    "full_like": lambda lib, x: lib.lax.full_like(x, 3),
+}
+
+
+@pytest.mark.parametrize("name", ONLY_TYPES)
+@pytest.mark.parametrize("make", [lambda lib: Typed(),
+                                  lambda lib: lib.ShapeDtypeStruct((2,), np.float64)])
+def test_arguments_of_which_only_types_count(name, make):
+    ours, theirs = (str(ONLY_TYPES[name](lib, make(lib))) for lib in (minijax, jax))
+    assert ours == theirs
+    with pytest.raises(TypeError):
+        minijax.jit(lambda x: x * 2)(make(minijax))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64, np.complex128, np.int32, "bfloat16", int])
+def test_a_struct_keeps_the_dtype_that_it_is_given(dtype):
+    ours, theirs = (lib.ShapeDtypeStruct((2, 3), lib.numpy.dtype(dtype)) for lib in (minijax, jax))
+    assert (repr(ours), len(ours)) == (repr(theirs), len(theirs))
+    assert repr(ours.update(shape=(3,))) == repr(theirs.update(shape=(3,)))
+    narrow = lambda lib: lib.ShapeDtypeStruct((2, 3), np.int32)
+    assert (ours == narrow(minijax)) == (theirs == narrow(jax))
+    assert ours == ours.update() and hash(ours) == hash(ours.update())
+
+
+@pytest.mark.parametrize("lib", [minijax, jax], ids=["minijax", "jax"])
+def test_a_struct_needs_a_dtype_and_axes(lib):
+    with pytest.raises(ValueError, match="dtype must be specified"):
+        lib.ShapeDtypeStruct((), None)
+    with pytest.raises(TypeError, match="unsized"):
+        len(lib.ShapeDtypeStruct((), F))
+
+
 @pytest.mark.parametrize("argnums", [0, 1, (0, 2), (-1, 0)], ids=str)
 @pytest.mark.parametrize("jitted", [True, False], ids=["jit", "eager"])
 def test_forward_and_backward_pass(argnums, jitted):

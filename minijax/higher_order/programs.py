@@ -119,6 +119,7 @@ def instantiated(wanted, values):
 def jvp_jaxpr(jaxpr, given, wanted=None):
     avals = [v.aval for v in jaxpr.invars]
     produced = []
+    jaxpr = dce_jaxpr(jaxpr)        # what nobody reads has no derivative
 
     def f_jvp(*args):
         primals, rest = args[:len(avals)], iter(args[len(avals):])

@@ -688,7 +688,7 @@ def full_like(x, fill_value, dtype=None, shape=None):
     """An array of the shape and dtype of `x`, unless others are given, filled with one number."""
     shape = np.shape(x) if shape is None else canonicalize_shape(shape)
     weak_type = dtype is None and dtypes.is_weakly_typed(x)
-    dtype = dtypes.dtype(x if dtype is None else dtype)
+    dtype = dtypes.canonicalize_dtype(dtypes.dtype(x if dtype is None else dtype))
     return full(shape, convert_scalar(fill_value, dtype, weak_type))
 
 
