@@ -8,7 +8,7 @@ from minijax.array import as_array
 from minijax.avals import typeof
 from minijax.control_flow import map as loop_map
 from minijax.core import Tracer
-from minijax.custom_derivatives import CustomFunction
+from minijax.custom_derivatives import CustomFunction, value_for_rule
 from minijax.flatten import FlatFunction, fun_name
 from minijax.higher_order.custom_vmap import custom_vmap_call_p
 from minijax.higher_order.programs import closed_program, merge, tracked, untracked
@@ -70,7 +70,8 @@ def flat_vmap_rule(rule, num_consts, in_tree, out_tree):
             raise ValueError(f"the custom_vmap function with rule {name} closes over a batched "
                              "value, of which the rule is not told: pass it as an argument")
         vals, dims = vals[num_consts:], dims[num_consts:]
-        fronted = [x if d is not_mapped else moveaxis(x, d, 0) for x, d in zip(vals, dims)]
+        fronted = [value_for_rule(x) if d is not_mapped else moveaxis(x, d, 0)
+                   for x, d in zip(vals, dims)]
         in_batched = tree_unflatten(in_tree, [d is not not_mapped for d in dims])
         out, out_batched = rule(axis.size, list(in_batched), *tree_unflatten(in_tree, fronted))
         outs, tree = tree_flatten(out)

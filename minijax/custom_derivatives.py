@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.api import check_callable
+from minijax.array import as_array
 from minijax.avals import typeof
 from minijax.core import Tracer, UnexpectedTracerError
 from minijax.flatten import FlatFunction, fun_name
@@ -32,12 +33,13 @@ from minijax.tree_util import (
 )
 
 __all__ = [
-    "SymbolicZero", "zero_from_primal", "shown_to_rule", "given_by_rule", "aval_of", "same_type",
-    "CustomFunction", "positions_of", "resolve_kwargs", "FlatCall", "flat_call", "shown_types",
-    "custom_jvp", "without_tangent", "flat_jvp_rule", "check_tangents", "custom_vjp",
-    "CustomVJPPrimal", "is_custom_vjp_primal", "custom_vjp_primal_tree_values", "refuse_tracers",
-    "flat_fwd_rule", "flat_bwd_rule", "leaves_like", "cotangent_of", "custom_gradient", "Pullback",
-    "closure_convert", "may_be_perturbed", "linear_call", "avals_of", "with_constants_of_both",
+    "SymbolicZero", "zero_from_primal", "shown_to_rule", "value_for_rule", "given_by_rule",
+    "aval_of", "same_type", "CustomFunction", "positions_of", "resolve_kwargs", "FlatCall",
+    "flat_call", "shown_types", "custom_jvp", "without_tangent", "flat_jvp_rule", "check_tangents",
+    "custom_vjp", "CustomVJPPrimal", "is_custom_vjp_primal", "custom_vjp_primal_tree_values",
+    "refuse_tracers", "flat_fwd_rule", "flat_bwd_rule", "leaves_like", "cotangent_of",
+    "custom_gradient", "Pullback", "closure_convert", "may_be_perturbed", "linear_call", "avals_of",
+    "with_constants_of_both",
 ]
 
 
@@ -70,8 +72,13 @@ def zero_from_primal(val, symbolic_zeros=False):
 
 def shown_to_rule(t, symbolic_zeros):
     if not is_zero(t):
-        return t
+        return value_for_rule(t)
     return SymbolicZero(t.aval) if symbolic_zeros else instantiate_zeros(t)
+
+
+def value_for_rule(x):
+    """`x`; an Array where a program has the scalar itself in its text."""
+    return as_array(x) if isinstance(x, np.generic) and x.dtype != dtypes.float0 else x
 
 
 def given_by_rule(t):
@@ -144,7 +151,7 @@ class FlatCall:
         self.out_tree = self.out_avals = None        # known once the function or its rule has run
 
     def all_arguments(self, leaves):
-        some = iter(tree_unflatten(self.in_tree, leaves))
+        some = iter(tree_unflatten(self.in_tree, map(value_for_rule, leaves)))
         return [self.static[i] if i in self.static else next(some) for i in range(self.num_args)]
 
     def __call__(self, *leaves):
@@ -212,6 +219,9 @@ class custom_jvp(CustomFunction):
             raise TypeError("Can't use defjvps with nondiff_argnums: use defjvp")
 
         def jvp(primals, tangents):
+            if len(jvps) != len(primals):
+                raise ValueError(f"defjvps of {fun_name(self.fun)} got {len(jvps)} rules for "
+                                 f"{len(primals)} arguments: give one an argument, None for none")
             out = self(*primals)
             shares = [zero_from_primal(out) if rule is None else rule(t, out, *primals)
                       for rule, t in zip(jvps, tangents)]
@@ -244,8 +254,8 @@ def flat_jvp_rule(call):
 
     def rule(primals, tangents):
         shown = [shown_to_rule(t, custom.symbolic_zeros) for t in tangents]
-        pair = custom.jvp(*call.static.values(), tree_unflatten(call.in_tree, primals),
-                          tree_unflatten(call.in_tree, shown))
+        values = tree_unflatten(call.in_tree, map(value_for_rule, primals))
+        pair = custom.jvp(*call.static.values(), values, tree_unflatten(call.in_tree, shown))
         out, out_tangent = call.pair_of_rule(name, pair, "its tangent")
         (outs, out_tree), (ts, tangent_tree) = tree_flatten(out), tree_flatten(out_tangent)
         if out_tree != tangent_tree:
@@ -347,7 +357,7 @@ def flat_fwd_rule(call):
 
     def rule(perturbed, *leaves):
         if custom.symbolic_zeros:
-            leaves = list(map(CustomVJPPrimal, leaves, perturbed))
+            leaves = list(map(CustomVJPPrimal, map(value_for_rule, leaves), perturbed))
         pair = custom.fwd(*call.all_arguments(leaves))
         out, residuals = call.pair_of_rule(name, pair, "residuals for the bwd rule")
         (outs, out_tree), (res, res_tree) = tree_flatten(out), tree_flatten(residuals)
@@ -364,8 +374,8 @@ def flat_bwd_rule(call, in_avals):
     def rule(memo, residuals, cts):
         out_tree, res_tree = memo
         shown = [shown_to_rule(ct, custom.symbolic_zeros) for ct in cts]
-        in_cts = custom.bwd(*call.static.values(), tree_unflatten(res_tree, residuals),
-                            tree_unflatten(out_tree, shown))
+        known = tree_unflatten(res_tree, map(value_for_rule, residuals))
+        in_cts = custom.bwd(*call.static.values(), known, tree_unflatten(out_tree, shown))
         leaves = leaves_like(call.in_tree, in_cts)
         return [cotangent_of(call.in_tree, i, aval, ct)
                 for i, (aval, ct) in enumerate(zip(in_avals, leaves))]

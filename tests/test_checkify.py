@@ -195,6 +195,31 @@ def test_bad_arguments(call):
             call(lib.experimental.checkify, lib.numpy)
 
 
+def test_a_batched_loop_inside_is_refused():
+    for lib in minijax, jax:
+        f = lib.vmap(loops(lib)["turns"])
+        with pytest.raises(ValueError, match="vmap"):
+            lib.experimental.checkify.checkify(f)(X)
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+def test_rules_of_custom_functions_get_arrays(kind):
+    """Also where a program has a known number in place of an operand."""
+    def program(lib):
+        check = lib.experimental.checkify.check
+
+        def told(x, what):
+            check(x < 0, what + " {x}", x=x)
+            return x
+        f = getattr(lib, kind)(lambda x: x * 2)
+        if kind == "custom_jvp":
+            f.defjvp(lambda p, t: (f(*p), told(p[0], "jvp") * t[0]))
+        else:
+            f.defvjp(lambda x: (f(x), x), lambda x, ct: (told(x, "bwd") * ct,))
+        return lib.grad(f)
+    agree(program, F(3))
+
+
 def test_check_without_checkify():
     for lib in minijax, jax:
         module = lib.experimental.checkify

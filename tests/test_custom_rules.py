@@ -142,6 +142,49 @@ def test_rules_are_believed(lib):
 
 
 @BOTH
+@pytest.mark.parametrize("way", ["eager", "jit", "jit inside", "checkpoint", "twice"])
+@pytest.mark.parametrize("value", [3.0, 2, True])
+def test_rules_see_arrays_where_programs_have_scalars(lib, value, way):
+    """A known scalar stands in the text of a program; rules may want `.at`, and JAX's arithmetic."""
+    def look(*xs):
+        assert all(isinstance(x, lib.Array) for x in xs), [type(x) for x in xs]
+
+    known = lib.numpy.asarray(value, type(value))       # of strong type
+    f, g = lib.custom_vjp(lambda x, y: x * y), lib.custom_jvp(lambda x, y: x * y)
+    f.defvjp(lambda x, y: (look(x, y), f(x, y), (x, y))[1:],
+             lambda r, ct: (look(*r, ct), (ct * r[1], None))[1])
+    g.defjvp(lambda p, t: (look(*p, t[0]), (g(*p), t[0] * p[1]))[1])
+    both = lambda x: f(x, known) + g(x, known) + f(known * 1.0, x) * 2
+    program = {"eager": both, "jit": lib.jit(both), "checkpoint": lib.checkpoint(both),
+               "jit inside": lambda x: lib.jit(f)(x, known) + lib.jit(g)(x, known),
+               "twice": lib.grad(lambda x: both(x) * x)}[way]
+    lib.grad(program)(lib.numpy.float32(5))
+    lib.vmap(lib.grad(program))(lib.numpy.ones(3))
+
+
+@BOTH
+def test_batch_rules_see_arrays_too(lib):
+    f, known = lib.custom_batching.custom_vmap(lambda x, y: x * y), lib.numpy.float32(3)
+
+    @f.def_vmap
+    def rule(size, batched, x, y):
+        assert isinstance(y, lib.Array), type(y)
+        return x * y, True
+    for wrap in lib.jit, lib.checkpoint, lambda f: f:
+        assert (lib.vmap(wrap(lambda x: f(x, known)))(lib.numpy.ones(2)) == 3).all()
+
+
+@BOTH
+@pytest.mark.parametrize("rules", [1, 3])
+def test_one_rule_an_argument(lib, rules):
+    f = lib.custom_jvp(lambda x, y: x * y)
+    f.defjvps(*[lambda t, out, x, y: t * y] * rules)
+    assert f(2.0, 3.0) == 6.0
+    with pytest.raises(ValueError, match=f"{rules}.*2|2.*{rules}"):
+        lib.grad(f)(2.0, 3.0)
+
+
+@BOTH
 def test_keywords_and_defaults_are_resolved(lib):
     @partial(lib.custom_jvp, nondiff_argnames=("n",))
     def power(x, scale=2.0, n=3):
@@ -278,6 +321,18 @@ def test_closing_over_what_is_differentiated(kind):
     # JAX says so by an internal error here
     with pytest.raises(UnexpectedTracerError, match="closed-over"):
         minijax.grad(minijax.jit(lambda x: closing(minijax, kind, x)(2.0)))(3.0)
+
+
+@KINDS
+@pytest.mark.parametrize("wrap", ["jit", "checkpoint"])
+def test_a_call_that_nobody_reads_is_not_differentiated(kind, wrap):
+    """A gradient leaves a call behind; what its rule closes over is out of reach by then."""
+    def program(lib):
+        slope = getattr(lib, wrap)(lambda x, y: lib.grad(lambda x: closing(lib, kind, y)(x * x))(x))
+        x, y = np.array([2, 3], np.float32)
+        return (slope(x, y), lib.grad(slope)(x, y), lib.jvp(slope, (x, y), (x, x)),
+                lib.vmap(lib.grad(slope))(X, X), lib.hessian(slope)(x, y))
+    same(program)
 
 
 def test_tracers_are_refused_as_nondiff_arguments():

@@ -355,7 +355,7 @@ def checked_eval(jaxpr, consts, args, enabled, error):
     env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args]))
 
     def read(atom):
-        return atom.val if isinstance(atom, Literal) else env[atom]
+        return as_array_or_tracer(atom.val) if isinstance(atom, Literal) else env[atom]
 
     for eqn in jaxpr.eqns:
         rule = error_checks.get(eqn.primitive.name, apply_unchecked)
@@ -618,6 +618,9 @@ def check_scan(error, enabled, eqn, *values):
 def check_while(error, enabled, eqn, *values):
     """The condition is checked when the loop begins and after each turn."""
     p = eqn.params
+    if p["cond_jaxpr"].out_avals[0].shape:
+        raise ValueError("checkify can't check a while_loop under vmap whose condition is one for "
+                         "each example. Put vmap outside, as in vmap(checkify(f))")
     n, m = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     error = with_slots_for(error, enabled, p["cond_jaxpr"], p["body_jaxpr"])
     condition = Checked(p["cond_jaxpr"], enabled, error)
