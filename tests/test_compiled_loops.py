@@ -11,6 +11,7 @@ from minijax.compiler import compile_jaxpr, machine
 from minijax.compiler.check_ir import LoopIRError, check_program
 from minijax.compiler.dead_steps import has_calls
 from minijax.compiler.executable import RENDERERS
+from minijax.compiler.in_place import is_plain_copy
 from minijax.loop_ir import (
     Axis, Buffer, Const, Load, Loop, Nest, Op, Product, Program, Store, While, ZERO,
     axis_index, programs_in,
@@ -659,3 +660,24 @@ def test_rows_and_columns_at_once_in_squares_of_any_sides(shape):
     given = jnp.array(x)
     np.testing.assert_array_equal(minijax.jit(add, donate_argnums=0)(given, y), want)
     assert given.is_deleted()
+
+
+# --- Updates in a row -----------------------------------------------------------------------------
+
+def test_updates_in_a_row_copy_once():
+    """The first one copies the argument; a value that is used again is copied too."""
+    x = np.arange(1000, dtype=np.float32)
+    chain = lambda x: x.at[0].set(2).reshape(10, 100).at[1].add(3).at[:, 5].multiply(4)
+    exe = compile_jaxpr(minijax.make_jaxpr(chain)(x))
+    check_program(exe.passes["update_in_place"])
+    assert len([s for s in exe.passes["update_in_place"].steps if is_plain_copy(s)]) == 1
+    assert minijax.jit(chain).lower(x).compile().memory_analysis().temp_size_in_bytes == 0
+    shared = lambda x: [y := x.at[0].set(2), y.at[1].set(3), y.at[2].set(4).at[3].set(5)]
+    sorted_too = lambda x: (jnp.sort(y := (x * 2).at[0].set(2)), y.at[1].set(3))
+    for f in (chain, shared, sorted_too):
+        with minijax.disable_jit():
+            want = minijax.tree.leaves(f(jnp.asarray(x)))
+        for _ in range(2):
+            for got, w in zip(minijax.tree.leaves(minijax.jit(f)(x)), want, strict=True):
+                np.testing.assert_array_equal(got, w)
+    np.testing.assert_array_equal(x, np.arange(1000))

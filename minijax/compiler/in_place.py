@@ -2,8 +2,9 @@
 """Layer: compiler. Home: ref_compiler. In JAX: XLA's buffer assignment and copy insertion.
 
 An update of a part of an array is lowered to a copy and stores into it. In a loop that fills an
-array, the copy would make each turn take as long as the array is large. So a copy of what nobody
-reads later is left out, and the update changes the array where it is.
+array, the copy would make each turn take as long as the array is large, and so it would each of
+many updates in a row. So a copy of what nobody reads later is left out, and the update changes the
+array where it is.
 """
 
 from minijax.compiler.bodies import Builder, plain_load, rebuild
@@ -15,10 +16,10 @@ from minijax.loop_ir import (
 )
 
 __all__ = [
-    "update_in_place", "updated_in_place", "dying_copy", "put_last", "is_plain_copy",
-    "reads_before_it_writes", "reads_where_it_writes", "read_first", "depending_on", "needed_for",
-    "reads_its_own", "rename", "rename_in_step", "add_in_place", "sums_begun", "users_of",
-    "growing_sum", "sides_of_sum", "unconverted", "is_product", "is_made_of_rows",
+    "update_in_place", "updated_in_place", "dying_copy", "without_last_reads", "users_of",
+    "put_last", "is_plain_copy", "reads_before_it_writes", "reads_where_it_writes", "read_first",
+    "depending_on", "needed_for", "reads_its_own", "rename", "rename_in_step", "add_in_place",
+    "sums_begun", "growing_sum", "sides_of_sum", "unconverted", "is_product", "is_made_of_rows",
     "fills_with_zeros", "goes_to_each_once", "is_fixed", "begun_with", "added", "copy_of",
 ]
 
@@ -26,14 +27,14 @@ __all__ = [
 # --- Copies that nobody needs ---------------------------------------------------------------------
 
 def update_in_place(program):
-    """Leave out copies in loops, inner loops first."""
+    """Leave out copies: of carries, inner loops first, and of what nests made."""
     steps = []
     for step in program.steps:
         if programs_in(step):
             step = with_programs(step, [update_in_place(p) for p in programs_in(step)])
         is_loop = not isinstance(step, (Nest, Call, Branch)) and not has_calls(step)
         steps.append(updated_in_place(step) if is_loop else step)
-    return Program(program.inputs, steps, program.outputs, program.eqns)
+    return without_last_reads(Program(program.inputs, steps, program.outputs, program.eqns))
 
 
 def updated_in_place(loop):
@@ -67,6 +68,37 @@ def dying_copy(body, nows):
         if all(reads_before_it_writes(s, old, new, first) for s in steps[place + 1:]):
             return old, new, steps[:place] + steps[place + 1:]
     return None
+
+
+def without_last_reads(program):
+    """The program without copies that read a buffer last which only nests have used.
+
+    These nests use the copy's memory. (A call may know its operand by another name.)
+    """
+    users, names, steps = users_of(program), {}, []
+    for step in program.steps:
+        old, new = (n.buffer for n in step.body) if is_plain_copy(step) else (None, None)
+        *others, last = users.get(old, [None])
+        if (last is step and users[new][0] is step and others
+                and all(isinstance(s, Nest) for s in others)
+                and old not in program.inputs and old not in program.outputs):
+            names[old], users[new] = new, others + users[new][1:]
+        else:
+            steps.append(step)
+    for old in reversed(names):
+        names[old] = names.get(names[old], names[old])
+    steps = [rename_in_step(s, names) if names.keys() & {*buffers_read(s), *buffers_written(s)}
+             else s for s in steps]
+    return Program(program.inputs, steps, program.outputs, program.eqns)
+
+
+def users_of(body):
+    """The steps that read or write each buffer."""
+    users = {}
+    for step in body.steps:
+        for buffer in {*buffers_read(step), *buffers_written(step)}:
+            users.setdefault(buffer, []).append(step)
+    return users
 
 
 def put_last(steps, copy):
@@ -217,15 +249,6 @@ def sums_begun(body):
             steps = begun_with(*parts, step, body, users)
             return sums_begun(Program(body.inputs, steps, body.outputs, body.eqns))
     return body_program(body)
-
-
-def users_of(body):
-    """The steps that read or write each buffer."""
-    users = {}
-    for step in body.steps:
-        for buffer in {*buffers_read(step), *buffers_written(step)}:
-            users.setdefault(buffer, []).append(step)
-    return users
 
 
 def growing_sum(step, body, users):
