@@ -245,3 +245,14 @@ def test_equal_products_still_cancel():
     a, b = rng().normal(size=(2, 1000)).astype(np.float32)
     for f in (lambda a, b: a * b - a * b, lambda a, b: a * b - b * a):
         assert not np.any(minijax.jit(f)(a, b))
+
+
+@pytest.mark.parametrize("dtype", "bool int8 int16 float16 bfloat16 int32 float32 complex64".split())
+def test_no_row_is_stored_beyond_its_end(dtype):
+    """Rows are stored from the last to the first: what is stored too much stays in the next one."""
+    for n in (1, 3, 7, 9, 15, 17, 33, 49):
+        x = np.arange(1, n + 1).astype(np.dtype(getattr(jnp, dtype)))
+        f = lambda x: lax.scan(lambda c, _: (c + c, c), x, None, length=3, reverse=True)[1]
+        with minijax.disable_jit():
+            wanted = np.asarray(f(jnp.asarray(x)))
+        np.testing.assert_array_equal(np.asarray(minijax.jit(f)(x)), wanted)

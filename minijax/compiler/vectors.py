@@ -21,8 +21,8 @@ __all__ = [
     "VECTOR_LANES", "HALF_VECTOR", "LEAST_TURNS", "FEW_VECTORS", "MAX_GATHERS", "Lanes",
     "vector_axis", "lanes_for_turns", "is_in_vectors", "Turns", "stride_of", "splat", "matched",
     "turns_of_lanes", "is_vector", "is_pair", "lanes_type", "numbers_in", "vector_of",
-    "first_lanes", "vector_load", "vector_store", "vector_address", "load_pairs", "store_pairs",
-    "parts_at", "twice", "in_turn", "chosen", "fold_vector",
+    "first_lanes", "vector_load", "vector_store", "vector_address", "store_each", "load_pairs",
+    "store_pairs", "parts_at", "twice", "in_turn", "chosen", "fold_vector",
 ]
 
 
@@ -201,6 +201,9 @@ def vector_store(builder, dtype, memory, index, value, mask):
     if mask is None:
         builder.store(value, address, align=dtype.itemsize)
         return
+    if isinstance(mask, ir.Constant) and dtype.itemsize < 4:
+        store_each(builder, address, value, [lane.constant for lane in mask.constant])
+        return
     operands = [value, address, ir.Constant(ir.IntType(32), dtype.itemsize), mask]
     function = intrinsic(builder, "llvm.masked.store", (value.type, address.type), ir.VoidType(),
                          [x.type for x in operands])
@@ -210,6 +213,15 @@ def vector_store(builder, dtype, memory, index, value, mask):
 def vector_address(builder, memory, index, kind):
     # not `inbounds`: lanes that a mask leaves out may lie anywhere
     return builder.bitcast(builder.gep(memory, [index]), kind.as_pointer())
+
+
+def store_each(builder, address, value, flags):
+    """Store the flagged lanes one by one: of narrow ones LLVM stores what a mask leaves out."""
+    first = builder.bitcast(address, value.type.element.as_pointer())
+    for k, flag in enumerate(flags):
+        if flag:
+            place = builder.gep(first, [int64(k)])
+            builder.store(builder.extract_element(value, ir.IntType(32)(k)), place)
 
 
 def load_pairs(builder, dtype, memory, index, width, mask):
