@@ -12,7 +12,8 @@ import numpy as np
 from minijax import dtypes
 
 __all__ = [
-    "AbstractValue", "short_dtype_name", "ShapedArray", "aval_of_type", "abstractify", "typeof",
+    "AbstractValue", "short_dtype_name", "ShapedArray", "aval_of_type", "refuse_masked",
+    "abstractify", "typeof",
 ]
 
 
@@ -131,6 +132,12 @@ def _aval_of_numpy(x):
 for _type in (bool, int, float, complex):
     aval_of_type[_type] = _aval_of_scalar(_type)
 aval_of_type[np.ndarray] = _aval_of_numpy
+def refuse_masked(x):
+    """ValueError for a masked NumPy array: an array here would lose the mask."""
+    if isinstance(x, np.ndarray) and type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
+        raise ValueError("numpy masked arrays are not supported: an array here has no mask. Give "
+                         "the elements that are masked a value by x.filled(value), or pass x.data "
+                         "and x.mask as two arrays")
 
 
 def abstractify(x):
@@ -146,6 +153,7 @@ typeof = abstractify
 def _rule_by_superclass(x):
     if isinstance(x, np.generic):       # first: a np.float64 is a Python float too, and not weak
         return _aval_of_numpy
+    refuse_masked(x)
     for cls in type(x).__mro__:
         if cls in aval_of_type:
             aval_of_type[type(x)] = aval_of_type[cls]      # found at once the next time

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import minijax
 import minijax.numpy as mnp
 from minijax import dtypes
 from minijax.array import Array, as_array, from_numpy
@@ -233,3 +234,32 @@ def test_tangents():
 def test_aval_of_an_array_is_made_once():
     x = Array(np.ones(2, np.float32))
     assert x.aval is x.aval is abstractify(x)
+
+
+# --- Masked NumPy arrays --------------------------------------------------------------------------
+
+MASKED = np.ma.masked_array(np.float32([1, 2]), mask=[False, True])
+TAKE_ARRAYS = {
+    "asarray": lambda lib, x: lib.numpy.asarray(x), "array": lambda lib, x: lib.numpy.array(x),
+    "sin": lambda lib, x: lib.numpy.sin(x), "lax": lambda lib, x: lib.lax.sin(x),
+    "add": lambda lib, x: lib.numpy.ones(2) + x, "reflected": lambda lib, x: x + lib.numpy.ones(2),
+    "stack": lambda lib, x: lib.numpy.stack([x, x]), "a list": lambda lib, x: lib.numpy.array([x, x]),
+    "where": lambda lib, x: lib.numpy.where(x > 1, x, 0.0),
+    "index": lambda lib, x: lib.numpy.ones(2)[x.astype(int)],
+    "jit": lambda lib, x: lib.jit(lambda x: x)(x), "grad": lambda lib, x: lib.grad(lib.numpy.sum)(x),
+    "vmap": lambda lib, x: lib.vmap(lib.numpy.sin)(x), "put": lambda lib, x: lib.device_put(x),
+    "scan": lambda lib, x: lib.lax.scan(lambda c, x: (c, x), 0.0, x)[1],
+    "one": lambda lib, x: lib.numpy.asarray(np.ma.masked),
+    "nothing masked": lambda lib, x: lib.numpy.sin(np.ma.masked_array([1.0])),
+}
+
+
+@pytest.mark.parametrize("name", TAKE_ARRAYS)
+def test_masked_arrays_are_refused_where_jax_refuses_them(name):
+    def outcome(lib):
+        try:
+            return np.asarray(TAKE_ARRAYS[name](lib, MASKED)).tolist()
+        except ValueError as error:
+            assert "masked arrays are not supported" in str(error)
+            return "refused"
+    assert outcome(minijax) == outcome(jax)

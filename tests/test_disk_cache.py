@@ -203,6 +203,20 @@ def test_nothing_half_written_is_left(folder, monkeypatch):
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("when", ["before the renaming", "after it"])
+def test_ctrl_c_while_writing_passes(folder, monkeypatch, when):
+    replace = os.replace
+
+    def interrupted(source, target):
+        if when == "after it":
+            replace(source, target)
+        raise KeyboardInterrupt
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert not list(folder.glob("tmp*"))
+
+
 def test_two_processes_at_once(folder):
     started = [process(PROGRAM, folder) for _ in range(3)]
     results = [output(p) for p in started]

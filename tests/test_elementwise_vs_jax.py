@@ -13,6 +13,7 @@ from samples import elementwise_samples, floats, reduction_samples, sorting_samp
 
 import minijax
 from minijax.avals import typeof
+from minijax.compiler.executable import compile_jaxpr
 from minijax.core import RULE_KINDS, Primitive, primitives
 from minijax.interpreters.jvp import jvp_flat, jvp_instantiated
 from minijax.primitives import cumulative, elementwise, reductions, sorting
@@ -210,9 +211,7 @@ def test_special_pairs(name):
     pairs = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 0.5, -2, 3], np.float32)
     x, y = (np.ascontiguousarray(a).ravel() for a in np.meshgrid(pairs, pairs))
     ours, theirs = getattr(elementwise, name)(x, y), getattr(jax_lax, name)(x, y)
-    if name in ("max", "min"):              # the sign of max(0.0, -0.0) is XLA's choice
-        assert_same(ours, theirs)
-    elif name == "nextafter":               # subnormals, which XLA flushes when they are compared
+    if name == "nextafter":               # subnormals, which XLA flushes when they are compared
         assert_same(np.asarray(ours).view(np.int32), np.asarray(theirs).view(np.int32))
     else:
         assert_same_with_signs(ours, theirs)
@@ -532,3 +531,50 @@ def test_sums_of_no_elements_and_of_integers():
     assert not np.any(reductions.reduce_sum(minijax.numpy.zeros((100, 0, 3)), (0, 1)))
     ones = minijax.numpy.ones((1000, 3), np.int8)
     np.testing.assert_array_equal(reductions.reduce_sum(ones, (0,)), np.int8(1000 % 256 - 256))
+
+
+# --- The signs of zeros ---------------------------------------------------------------------------
+
+def scattered(lib, method, x):
+    zeros = lib.numpy.zeros(2, x.dtype).at[1].set(-0.0)
+    return getattr(zeros.at[lib.numpy.arange(x.size) % 2], method)(lib.numpy.ravel(x))
+
+
+EXTREMES = {
+    "max": lambda lib, x: lib.lax.max(x, x[::-1]),
+    "min": lambda lib, x: lib.lax.min(x, x[::-1]),
+    "max of numbers": lambda lib, x: lib.lax.max(x[0, 0], x[-1, -1]),
+    "max of more": lambda lib, x: lib.lax.max(x * 2, x[::-1] * 3) * 1,
+    "clamp": lambda lib, x: lib.lax.clamp(x, x[::-1], x),
+    "clip": lambda lib, x: lib.numpy.clip(x, 0.0, 1.0),
+    "relu": lambda lib, x: lib.nn.relu(x),
+    "reduce max": lambda lib, x: lib.numpy.max(x, axis=0),
+    "reduce min": lambda lib, x: lib.numpy.min(x, axis=1),
+    "all": lambda lib, x: lib.numpy.stack([lib.numpy.max(x), lib.numpy.min(x)]),
+    "cummax": lambda lib, x: lib.lax.cummax(x, axis=1),
+    "cummin": lambda lib, x: lib.lax.cummin(x, axis=1, reverse=True),
+    "scatter max": lambda lib, x: scattered(lib, "max", x),
+    "scatter min": lambda lib, x: scattered(lib, "min", x),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", EXTREMES)
+def test_extremes_order_zeros(name, dtype):
+    """0.0 is larger than -0.0: eager, compiled, and printed as Python."""
+    f, rng = EXTREMES[name], np.random.default_rng(0)
+    x = rng.choice([0.0, -0.0, 0.0, -0.0, 1.0, -1.0, np.nan], (5, 23), p=[0.24] * 4 + [0.02, 0.01, 0.01])
+    ours, theirs = minijax.numpy.asarray(x, dtype), jnp.asarray(x, dtype)
+    expected = jax.jit(lambda x: f(jax, x))(theirs)
+    plain = minijax.make_jaxpr(lambda x: f(minijax, x))(ours)
+    results = [f(minijax, ours), minijax.jit(lambda x: f(minijax, x))(ours),
+               compile_jaxpr(plain, compiled=False)(ours._value)[0]]
+    for out in results:
+        assert_same_with_signs(np.asarray(out, np.float32), np.asarray(expected, np.float32))
+
+
+@pytest.mark.parametrize("f", ["max", "min"])
+def test_both_zeros_share_the_gradient(f):
+    x = np.float32([0.0, -0.0, -0.0])
+    ours = minijax.grad(getattr(minijax.numpy, f))(x)
+    assert_same(ours, jax.grad(getattr(jnp, f))(x))

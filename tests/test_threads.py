@@ -1,5 +1,7 @@
 """Long loops in pieces: results to the bit, forks, nested use, exceptions, Ctrl-C."""
 
+import gc
+import itertools
 import os
 import signal
 import subprocess
@@ -15,6 +17,7 @@ import pytest
 import minijax
 import minijax.numpy as mnp
 from minijax.compiler import pool
+from minijax.compiler.executable import collector_pause, compile_jaxpr
 from minijax.compiler.pool import Task, cpu_count, share, thread_count
 from minijax.config import num_threads
 
@@ -199,6 +202,77 @@ def test_a_forked_process_starts_its_own_threads():
                          env=os.environ | {"MINIJAX_NUM_THREADS": "2"}, capture_output=True,
                          text=True, timeout=120)
     assert run.stdout.split() == ["0", "True"], run.stderr
+
+
+FORK_WHILE_COMPILING = """
+    import gc, os, threading, minijax, minijax.numpy as mnp
+    from minijax.compiler import machine
+
+    compile_text, compiling, goes_on = machine.compile_text, threading.Event(), threading.Event()
+
+    def slow(text, effort):
+        compiling.set()
+        goes_on.wait(0.5)
+        return compile_text(text, effort)
+    machine.compile_text = slow
+    double = minijax.jit(lambda x: x * 2)
+    thread = threading.Thread(target=double, args=(1.0,))
+    thread.start()
+    compiling.wait()
+    child = os.fork()                        # while the thread has the compiler's lock
+    if not child:
+        os._exit(0 if minijax.jit(lambda x: x + 1)(1.0) == 2 and gc.isenabled() else 1)
+    thread.join()
+    print(os.waitpid(child, 0)[1], double(2.0) == 4)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_can_compile_though_another_thread_was_compiling():
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c",
+                          textwrap.dedent(FORK_WHILE_COMPILING)], cwd=ROOT, timeout=60,
+                         env=os.environ | {"MINIJAX_DISABLE_CACHE": "1"}, capture_output=True,
+                         text=True)
+    assert run.stdout.split() == ["0", "True"], run.stderr
+
+
+def lines_run(function, file):
+    """How many lines of a file run while function() does."""
+    count = itertools.count()
+    interrupt_at(function, file, None, count)
+    return next(count)
+
+
+def interrupt_at(function, file, number, count=None):
+    """function(), with a Ctrl-C at the line of a file that runs as this number."""
+    count = count or itertools.count()
+
+    def trace(frame, event, arg):
+        if not frame.f_code.co_filename.endswith(file):
+            return None
+        if event == "line" and next(count) == number:
+            raise KeyboardInterrupt
+        return trace
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(previous)
+
+
+def test_ctrl_c_at_any_line_leaves_no_half_compiled_program():
+    x = rand(3)
+
+    def compiles_and_runs():
+        jaxpr = minijax.make_jaxpr(lambda x: mnp.sin(x) + 1)(x)
+        return compile_jaxpr(jaxpr)(x)
+    want = compiles_and_runs()[0]
+    for number in range(lines_run(compiles_and_runs, "executable.py")):
+        with pytest.raises(KeyboardInterrupt):
+            interrupt_at(compiles_and_runs, "executable.py", number)
+        assert (compiles_and_runs()[0] == want).all()
+        assert gc.isenabled() and not collector_pause.compiling
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")

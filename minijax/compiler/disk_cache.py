@@ -7,6 +7,7 @@ written under another name first and then renamed, so nobody reads half of one; 
 checksum, so a damaged one is as good as none. Whatever goes wrong, the program is compiled.
 """
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -114,7 +115,8 @@ def write(folder, name, content):
             file.write(content)
         os.replace(path, os.path.join(folder, name))
     except BaseException:
-        os.unlink(path)
+        with contextlib.suppress(FileNotFoundError):      # Ctrl-C may come just after the renaming
+            os.unlink(path)
         raise
 
 

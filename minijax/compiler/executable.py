@@ -194,27 +194,34 @@ TEXTS["assembly"] = TEXTS["asm"]
 class CollectorPause:
     """While programs are compiled, Python does not look for garbage: almost all is still in use.
 
-    Looking takes a third of the time of a long program. Several threads may be compiling.
+    Looking takes a third of the time of a long program. Several threads may be compiling. A Ctrl-C
+    in the middle of `end` leaves the collector off until this thread's next program at the latest.
     """
 
     def __init__(self):
-        self.lock, self.count, self.was_enabled = threading.Lock(), 0, False
+        self.compiling, self.is_on = set(), False
 
-    def __enter__(self):
-        with self.lock:
-            if self.count == 0:
-                self.was_enabled = gc.isenabled()
-                gc.disable()
-            self.count += 1
+    def begin(self):
+        self.compiling.add(threading.get_ident())
+        if gc.isenabled():
+            self.is_on = True
+            gc.disable()
 
-    def __exit__(self, *error):
-        with self.lock:
-            self.count -= 1
-            if self.count == 0 and self.was_enabled:
-                gc.enable()
+    def end(self):
+        self.compiling.discard(threading.get_ident())
+        if self.is_on and not self.compiling:
+            gc.enable()
+            self.is_on = False
+
+    def end_in_child(self):
+        """After a fork: the other threads, which may have been compiling, are not there."""
+        self.compiling.clear()
+        self.end()
 
 
 collector_pause = CollectorPause()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=collector_pause.end_in_child)
 
 
 def constant_buffer(x):
@@ -230,5 +237,8 @@ def compile_jaxpr(jaxpr, consts=(), compiled=True, renderer="llvm", donated=()):
     `donated` has the numbers of, which then have to be writable.
     """
     closed = jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, consts)
-    with collector_pause:
+    try:
+        collector_pause.begin()
         return Executable(closed, renderer if compiled else "plain", donated)
+    finally:
+        collector_pause.end()

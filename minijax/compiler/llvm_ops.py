@@ -528,20 +528,20 @@ def complex_of(builder, dtype, x, y):
 
 @define("max")
 def maximum(builder, dtype, x, y):
-    return choose(builder, dtype, ">", x, y)
+    return choose(builder, dtype, ">", "llvm.maximum", x, y)
 
 
 @define("min")
 def minimum(builder, dtype, x, y):
-    return choose(builder, dtype, "<", x, y)
+    return choose(builder, dtype, "<", "llvm.minimum", x, y)
 
 
-def choose(builder, dtype, sign, x, y):
+def choose(builder, dtype, sign, of_floats, x, y):
     if dtype in COMPLEX:
         return choose_pair(builder, dtype, sign, x, y)
-    # a NaN y wins since it never loses: that is what CPUs do, in one instruction; not so a NaN x
-    winner = builder.select(compare(builder, dtype, sign, x, y), x, y)
-    return builder.select(is_nan(builder, dtype, x), x, winner) if is_float(dtype) else winner
+    if is_float(dtype):
+        return call(builder, of_floats, x, y)         # a NaN wins, and -0.0 is less than 0.0
+    return builder.select(compare(builder, dtype, sign, x, y), x, y)
 
 
 def choose_pair(builder, dtype, sign, x, y):

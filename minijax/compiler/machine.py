@@ -8,6 +8,7 @@ same, with a compiler of Python in front of it.
 
 import ctypes
 import itertools
+import os
 import struct
 import threading
 from functools import cache
@@ -26,7 +27,10 @@ __all__ = [
 
 # --- Optimisation ---------------------------------------------------------------------------------
 
-lock = threading.RLock()          # LLVM's objects are for one thread at a time
+lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release,
+                        after_in_child=lock.release)
 
 
 @cache

@@ -4,7 +4,6 @@
 The machine code of a plan: found in memory, or on disk, or compiled.
 """
 
-import threading
 from weakref import WeakValueDictionary
 
 from minijax.compiler import disk_cache
@@ -20,7 +19,6 @@ __all__ = [
 # --- Looking machine code up ----------------------------------------------------------------------
 
 _codes = WeakValueDictionary()    # key -> machine code that some function still uses
-_lock = threading.RLock()
 
 
 def native_functions(plan, source):
@@ -31,7 +29,7 @@ def native_functions(plan, source):
     from minijax.compiler import machine
     parts = part_texts(plan)
     key = disk_cache.key_of(program_text(plan, parts), machine.identity())
-    with _lock:
+    with machine.lock:
         code = _codes.get(key)
         if code is None:
             code = _codes[key] = from_disk(plan, key) or compile_plan(plan, parts, key, source)

@@ -6,7 +6,6 @@ scalar operation. Importing this module imports Numba, which only the "python" r
 """
 
 import operator
-import threading
 
 import numpy as np
 from numba import njit
@@ -18,6 +17,7 @@ from numba.extending import NativeValue, intrinsic, models, register_model, unbo
 
 from minijax.compiler import llvm_ops, runtime
 from minijax.compiler.llvm_ops import emitters
+from minijax.compiler.machine import lock
 from minijax.compiler.render_python import FUNCTION_NAMES
 from minijax.compiler.runtime import DTYPE_NAMES
 from minijax.loop_ir import BOOL, NARROW, OPS, bits_of
@@ -240,9 +240,6 @@ for _name in (*NUMBA_DTYPES, "inf", "nan"):
 
 # --- Compiling a kernel ---------------------------------------------------------------------------
 
-_lock = threading.RLock()
-
-
 def compile_kernel(function, dtypes):
     """Compile a generated function of memory of these dtypes; returns a callable of NumPy arrays.
 
@@ -253,7 +250,7 @@ def compile_kernel(function, dtypes):
     flags.error_model, flags.noalias, flags.nrt = "numpy", True, False
     flags.no_cfunc_wrapper, flags.no_rewrites = True, True
     args = tuple(Memory(NUMBA_DTYPES[name]) for name in dtypes)
-    with _lock:
+    with lock:
         cpu_target.typing_context.refresh()
         cpu_target.target_context.refresh()
         result = compiler.compile_extra(cpu_target.typing_context, cpu_target.target_context,

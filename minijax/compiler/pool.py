@@ -29,8 +29,8 @@ def share(function, count, scratch, *args):
     if helpers < 1 or getattr(_local, "is_helper", False):
         task.run()
         return
-    pool.ask(task, helpers)
     try:
+        pool.ask(task, helpers)
         task.run()
     finally:
         task.close()

@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 from minijax import dtypes
 from minijax.avals import short_dtype_name
 from minijax.compiler import vector_math
+from minijax.primitives.elementwise import largest, smallest
 
 __all__ = [
     "inf", "nan", "bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64",
@@ -112,7 +113,7 @@ def fold(combine):
 
 
 fold_add, fold_mul = fold(np.add), fold(np.multiply)
-fold_max, fold_min = fold(np.maximum), fold(np.minimum)
+fold_max, fold_min = fold(largest), fold(smallest)
 fold_and, fold_or, fold_xor = fold(np.bitwise_and), fold(np.bitwise_or), fold(np.bitwise_xor)
 
 
@@ -181,8 +182,8 @@ def complex_of(x, y):
     return out[()]
 
 
-maximum, minimum, absolute, is_finite, is_nan = (np.maximum, np.minimum, np.absolute, np.isfinite,
-                                                 np.isnan)
+maximum, minimum = largest, smallest
+absolute, is_finite, is_nan = np.absolute, np.isfinite, np.isnan
 nextafter = np.nextafter
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.api import vmap
 from minijax.array import Array, from_numpy
-from minijax.avals import typeof
+from minijax.avals import refuse_masked, typeof
 from minijax.core import Tracer, concrete_or_error
 from minijax.numpy.promotion import check_arraylike, convert, ensure_arraylike
 from minijax.numpy.ufuncs import floor, log10, power, real, sign
@@ -226,7 +226,11 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None):
 
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None):
-    """As `array`: arrays are immutable, so a copy and the original can't be told apart."""
+    """As `array`: arrays are immutable, so a copy and the original can't be told apart.
+
+    Only masked NumPy arrays differ: `array` takes their elements without the mask.
+    """
+    refuse_masked(a)
     return array(a, dtype, order=order, device=device)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.array import Array, as_array
+from minijax.avals import refuse_masked
 from minijax.core import Tracer, concrete_or_error
 from minijax.errors import NonConcreteBooleanIndexError, TracerIntegerConversionError
 from minijax.numpy.creation import (
@@ -132,6 +133,7 @@ def array_entry(i):
     """An array in an index: as a NumPy array if its elements are known, else as a tracer."""
     if hasattr(i, "__jax_array__"):
         i = i.__jax_array__()
+    refuse_masked(i)
     i = np.asarray(i) if isinstance(i, (float, complex)) else i
     if not dtypes.issubdtype(i.dtype, np.integer) and i.dtype != bool:
         raise TypeError(WRONG_DTYPE.format(i.dtype))

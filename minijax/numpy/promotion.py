@@ -9,6 +9,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.array import Array, as_array
+from minijax.avals import refuse_masked
 from minijax.core import Tracer
 from minijax.primitives.elementwise import convert_element_type_p
 
@@ -32,11 +33,15 @@ def is_arraylike(x):
 
 
 def check_arraylike(fun_name, *args):
-    """Raise TypeError, naming the function and the position, unless all are array-like."""
+    """Raise TypeError, naming the function and the position, unless all are array-like.
+
+    Masked NumPy arrays are a ValueError.
+    """
     for position, x in enumerate(args):
         if not is_arraylike(x):
             raise TypeError(f"{fun_name} requires ndarray or scalar arguments, got {type(x)} "
                             f"at position {position}.")
+        refuse_masked(x)
 
 
 def check_no_float0s(fun_name, *args):

@@ -15,8 +15,8 @@ from minijax.core import Primitive
 from minijax.loop_ir import const_like, in_pairs, op
 from minijax.lower_loops import lower_cumulative
 from minijax.primitives.elementwise import (
-    FLOAT, NUMERIC, add, eq, exp, full_like, is_finite, max as maximum, min as minimum, mul, select,
-    share_of_choice, sub, zeros_like,
+    FLOAT, NUMERIC, add, eq, exp, full_like, is_finite, largest, max as maximum, min as minimum,
+    mul, select, share_of_choice, smallest, sub, zeros_like,
 )
 from minijax.primitives.reductions import is_narrow
 from minijax.primitives.structural import concatenate, pad, rev, slice_in_dim
@@ -161,7 +161,7 @@ def cummax(operand, axis=0, reverse=False):
     """The largest of all elements up to each one along an axis."""
     return cummax_p.bind(operand, axis=operator.index(axis), reverse=bool(reverse))
 
-def_checked_impl(cummax_p, accumulate(np.maximum))
+def_checked_impl(cummax_p, accumulate(largest))
 def_cumulative_aval(cummax_p, NUMERIC)
 def_jvp_by_scan(cummax_p, primal_and_tangent, choice_by(maximum))
 def_not_linear(cummax_p)
@@ -175,7 +175,7 @@ def cummin(operand, axis=0, reverse=False):
     """The smallest of all elements up to each one along an axis."""
     return cummin_p.bind(operand, axis=operator.index(axis), reverse=bool(reverse))
 
-def_checked_impl(cummin_p, accumulate(np.minimum))
+def_checked_impl(cummin_p, accumulate(smallest))
 def_cumulative_aval(cummin_p, NUMERIC)
 def_jvp_by_scan(cummin_p, primal_and_tangent, choice_by(minimum))
 def_not_linear(cummin_p)

@@ -33,9 +33,10 @@ __all__ = [
     "FLOAT", "INEXACT", "INTEGER", "REAL", "NUMERIC", "BOOL_OR_INTEGER", "ORDERED", "ANY",
     "is_kind", "is_complex", "full_like", "zeros_like", "nonzero", "neg_p", "neg", "add_p", "add",
     "add_any_p", "add_any", "sub_p", "sub", "mul_p", "mul", "div_p", "div", "divide",
-    "divide_integers", "quotient_term", "rem_p", "rem", "remainder", "max_p", "max", "min_p", "min",
-    "share_of_choice", "abs_p", "abs", "abs_tangent", "real_dtype", "sign_p", "sign", "square_p",
-    "square", "integer_pow_p", "integer_pow", "reciprocal", "power_by_squaring", "integer_pow_aval",
+    "divide_integers", "quotient_term", "rem_p", "rem", "remainder", "Extremum", "is_real_float",
+    "order_zeros", "largest", "smallest", "max_p", "max", "min_p", "min", "share_of_choice",
+    "abs_p", "abs", "abs_tangent", "real_dtype", "sign_p", "sign", "square_p", "square",
+    "integer_pow_p", "integer_pow", "reciprocal", "power_by_squaring", "integer_pow_aval",
     "scalar_power", "pair_power", "by_squaring", "integer_pow_tangent", "integer_power_term",
     "to_bool", "eq_p", "eq", "ne_p", "ne", "lt_p", "lt", "le_p", "le", "gt_p", "gt", "ge_p", "ge",
     "is_finite_p", "is_finite", "select_n_p", "select_n", "select", "select_case", "select_n_aval",
@@ -230,13 +231,61 @@ defbroadcasting(rem_p)
 lower_elementwise(rem_p, "rem")
 
 
+class Extremum:
+    """np.maximum or np.minimum, but -0.0 is less than 0.0. NumPy takes these for equal.
+
+    The larger of two numbers is negative if both are, the smaller if either is.
+    """
+
+    nin = 2                             # as ufuncs say it
+
+    def __init__(self, ufunc, of_signs):
+        self.ufunc, self.of_signs = ufunc, of_signs
+
+    def __call__(self, x, y):
+        return order_zeros(self.ufunc(x, y), lambda: self.of_signs(np.signbit(x), np.signbit(y)))
+
+    def reduce(self, x, axis, **options):
+        return order_zeros(self.ufunc.reduce(x, axis=axis, **options),
+                           lambda: self.of_signs.reduce(np.signbit(x), axis=axis))
+
+    def accumulate(self, x, axis, **options):
+        return order_zeros(self.ufunc.accumulate(x, axis=axis, **options),
+                           lambda: self.of_signs.accumulate(np.signbit(x), axis=axis))
+
+    def at(self, x, places, updates):
+        is_negative = np.signbit(x) if is_real_float(x) else None
+        self.ufunc.at(x, places, updates)
+        if is_negative is not None:
+            self.of_signs.at(is_negative, places, np.signbit(updates))
+            x[...] = order_zeros(x, lambda: is_negative)
+
+
+def is_real_float(x):
+    return dtypes.issubdtype(x.dtype, np.floating)
+
+
+def order_zeros(out, is_negative):
+    """`out`, whose zeros get the signs that is_negative() says."""
+    if not out.ndim and out:
+        return out                      # a number that is no zero, quickly
+    zeros = out == 0
+    if not (zeros.any() and is_real_float(out)):
+        return out
+    signed = np.where(is_negative(), out.dtype.type(-0.0), out.dtype.type(0.0))
+    return np.where(zeros, signed, out)
+
+
+largest, smallest = Extremum(np.maximum, np.logical_and), Extremum(np.minimum, np.logical_or)
+
+
 max_p = Primitive("max")
 
 def max(x, y):
-    """The larger of x and y, elementwise; NaN if either is."""
+    """The larger of x and y, elementwise; NaN if either is; 0.0 of 0.0 and -0.0."""
     return max_p.bind(x, y)
 
-def_elementwise_impl(max_p, np.maximum)
+def_elementwise_impl(max_p, largest)
 def_elementwise_aval(max_p, ANY)
 defjvp_with_result(max_p, lambda t, out, x, y: mul(t, share_of_choice(x, y, out)),
                    lambda t, out, x, y: mul(t, share_of_choice(y, x, out)))
@@ -248,10 +297,10 @@ lower_elementwise(max_p, "max", complex_pairs.maximum)
 min_p = Primitive("min")
 
 def min(x, y):
-    """The smaller of x and y, elementwise; NaN if either is."""
+    """The smaller of x and y, elementwise; NaN if either is; -0.0 of 0.0 and -0.0."""
     return min_p.bind(x, y)
 
-def_elementwise_impl(min_p, np.minimum)
+def_elementwise_impl(min_p, smallest)
 def_elementwise_aval(min_p, ANY)
 defjvp_with_result(min_p, lambda t, out, x, y: mul(t, share_of_choice(x, y, out)),
                    lambda t, out, x, y: mul(t, share_of_choice(y, x, out)))
@@ -573,7 +622,7 @@ def where_or_zero(condition, t):
     t = broadcast_to(t, typeof(condition).shape)
     return select(condition, t, zeros_like(t))
 
-def_checked_impl(clamp_p, lambda lower, x, upper: np.minimum(np.maximum(lower, x), upper))
+def_checked_impl(clamp_p, lambda lower, x, upper: smallest(largest(lower, x), upper))
 clamp_p.def_abstract_eval(clamp_aval)
 defjvp(clamp_p,
        lambda t, lower, x, upper: where_or_zero(bitwise_and(gt(lower, x), lt(lower, upper)), t),

@@ -25,7 +25,8 @@ from minijax.loop_ir import (
     row_major, store_part, view_step, wide,
 )
 from minijax.primitives.elementwise import (
-    ANY, NUMERIC, add, convert_element_type, div, eq, lt, mul, neg, rem, select_n,
+    ANY, NUMERIC, add, convert_element_type, div, eq, largest, lt, mul, neg, rem, select_n,
+    smallest,
 )
 from minijax.primitives.structural import (
     asarray, broadcast_in_dim, canonicalize_axis, canonicalize_shape, concatenate, expand_dims,
@@ -710,7 +711,7 @@ def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices
                         indices_are_sorted, unique_indices, mode)
 
 
-def_scatter(scatter_min_p, np.minimum.at)
+def_scatter(scatter_min_p, smallest.at)
 scatter_min_p.def_jvp(partial(scatter_extremal_jvp, scatter_min_p))
 scatter_min_p.def_impossible("transpose", "it is linear in no operand")
 lower_scatter(scatter_min_p, "min")
@@ -726,7 +727,7 @@ def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices
                         indices_are_sorted, unique_indices, mode)
 
 
-def_scatter(scatter_max_p, np.maximum.at)
+def_scatter(scatter_max_p, largest.at)
 scatter_max_p.def_jvp(partial(scatter_extremal_jvp, scatter_max_p))
 scatter_max_p.def_impossible("transpose", "it is linear in no operand")
 lower_scatter(scatter_max_p, "max")

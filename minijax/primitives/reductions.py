@@ -14,7 +14,8 @@ from minijax.core import Primitive
 from minijax.loop_ir import lower_reduction
 from minijax.lower_loops import lower_place
 from minijax.primitives.elementwise import (
-    ANY, BOOL_OR_INTEGER, NUMERIC, ORDERED, add, convert_element_type, div, eq, mul,
+    ANY, BOOL_OR_INTEGER, NUMERIC, ORDERED, add, convert_element_type, div, eq, largest, mul,
+    smallest,
 )
 from minijax.primitives.structural import concatenate, split, squeeze
 from minijax.rules import (
@@ -183,7 +184,7 @@ def reduce_max(operand, axes):
     return reduce_max_p.bind(operand, axes=as_axes(axes))
 
 def maximum_over(x, *, axes):
-    return np.maximum.reduce(x, axis=axes, initial=None if x.size else lowest(x.dtype))
+    return largest.reduce(x, axis=axes, initial=None if x.size else lowest(x.dtype))
 
 def_checked_impl(reduce_max_p, maximum_over)
 def_reduction_aval(reduce_max_p, ANY)
@@ -200,7 +201,7 @@ def reduce_min(operand, axes):
     return reduce_min_p.bind(operand, axes=as_axes(axes))
 
 def minimum_over(x, *, axes):
-    return np.minimum.reduce(x, axis=axes, initial=None if x.size else highest(x.dtype))
+    return smallest.reduce(x, axis=axes, initial=None if x.size else highest(x.dtype))
 
 def_checked_impl(reduce_min_p, minimum_over)
 def_reduction_aval(reduce_min_p, ANY)
