@@ -50,7 +50,11 @@ __version__ = "0.1.0"
 # What users get hides this package's frames in tracebacks: see the notebook ref_errors.
 _tracebacks.make_fronts(vars(experimental), ("checkify",))
 _tracebacks.make_fronts(vars(extend), ("core",))
-_tracebacks.make_fronts(globals(), ("custom_batching", "debug", "experimental", "lax", "nn",
-                                    "numpy", "ops", "tree", "tree_util"))
-_tracebacks.bound_methods(type(config), ("update",))
+_tracebacks.make_fronts(globals(), ("ad_checkpoint", "custom_batching", "custom_derivatives",
+                                    "debug", "experimental", "lax", "nn", "numpy", "ops", "tree",
+                                    "tree_util"))
+_tracebacks.bound_methods(type(config), ("update", "__getattr__"))
+_tracebacks.bound_methods(type(enable_x64), ("__call__",))
+_tracebacks.bound_methods(ShapeDtypeStruct, ("__init__",))
+_tracebacks.bound_methods(tree_util.PyTreeDef, ("compose", "flatten_up_to", "unflatten"))
 _tracebacks.make_boundaries(globals(), globals().get("__all__", ()))

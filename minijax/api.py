@@ -10,13 +10,13 @@ from functools import wraps
 import numpy as np
 
 from minijax import dtypes
-from minijax.array import Array, as_array
+from minijax.array import as_array
 from minijax.avals import ShapedArray, typeof
 from minijax.core import Tracer
 from minijax.errors import see
 from minijax.flatten import (
-    FlatFunction, FlatFunctionWithAux, arg_label, as_index_tuple, fun_name, normalise_argnums,
-    split_args,
+    FlatFunction, FlatFunctionWithAux, arg_label, as_index_tuple, check_array, fun_name,
+    normalise_argnums, split_args, types_of_arguments,
 )
 from minijax.interpreters.batching import axis_of, batch_to_dims
 from minijax.interpreters.jvp import jvp_instantiated
@@ -35,15 +35,15 @@ from minijax.tree_util import (
 )
 
 __all__ = [
-    "check_callable", "check_array", "is_float0", "check_tangent", "jvp", "linearize",
-    "linearize_tree", "vjp", "flatten_cotangents", "cotangent_like", "grad", "value_and_grad",
-    "named_like", "check_grad_input", "check_scalar_output", "check_output_dtype", "vmap",
-    "LateOutAxes", "broadcast_axes", "flatten_axes", "canonical_axis", "mapped_size",
-    "size_mismatch", "jacfwd", "jacrev", "jacobian", "hessian", "jacobian_by", "PerArg",
-    "standard_basis", "columns_of_jacobian", "rows_of_jacobian", "offsets", "split_into",
-    "row_block", "typed_like", "ShapeDtypeStruct", "aval_of_argument", "make_jaxpr", "eval_shape",
-    "linear_transpose", "check_one_kind", "Device", "CPU", "devices", "local_devices",
-    "device_count", "local_device_count", "default_backend", "device_put", "device_get",
+    "check_callable", "is_float0", "check_tangent", "jvp", "linearize", "linearize_tree", "vjp",
+    "flatten_cotangents", "cotangent_like", "grad", "value_and_grad", "named_like",
+    "check_grad_input", "check_scalar_output", "check_output_dtype", "vmap", "LateOutAxes",
+    "broadcast_axes", "flatten_axes", "canonical_axis", "mapped_size", "size_mismatch", "jacfwd",
+    "jacrev", "jacobian", "hessian", "jacobian_by", "PerArg", "standard_basis",
+    "columns_of_jacobian", "rows_of_jacobian", "offsets", "split_into", "row_block", "typed_like",
+    "ShapeDtypeStruct", "aval_of_argument", "make_jaxpr", "eval_shape", "linear_transpose",
+    "check_one_kind", "Device", "CPU", "devices", "local_devices", "device_count",
+    "local_device_count", "default_backend", "device_put", "check_devices", "device_get",
     "block_until_ready",
 ]
 
@@ -53,15 +53,6 @@ __all__ = [
 def check_callable(f):
     if not callable(f):
         raise TypeError(f"expected a callable to transform, got {f!r} of type {type(f).__name__}")
-
-
-def check_array(x, where):
-    if not isinstance(x, (Array, Tracer)):
-        try:
-            typeof(x)
-        except TypeError as error:
-            raise TypeError(f"{where}: {error}") from None
-    return x
 
 
 def is_float0(aval):
@@ -97,8 +88,8 @@ def jvp(fun, primals, tangents, has_aux=False):
         raise TypeError("primal and tangent arguments to jvp must have the same tree structure; "
                         f"primals have {tree_structure(primals)}, tangents have "
                         f"{tree_structure(tangents)}")
-    for p, t in zip(ps, ts):
-        check_tangent(typeof(p), t, f"jvp of {fun_name(fun)}")
+    for aval, t in zip(types_of_arguments(fun, primals, {}, ps), ts):
+        check_tangent(aval, t, f"jvp of {fun_name(fun)}")
     flat = (FlatFunctionWithAux if has_aux else FlatFunction)(fun, in_tree)
     outs, out_tangents = jvp_instantiated(flat, ps, ts)
     n = flat.out_tree.num_leaves
@@ -113,8 +104,8 @@ def linearize(fun, *primals, has_aux=False):
     """
     check_callable(fun)
     ps, in_tree = tree_flatten(primals)
+    in_avals = types_of_arguments(fun, primals, {}, ps)
     flat, outs, jaxpr, consts, zero_avals, aux = linearize_tree(fun, ps, in_tree, has_aux)
-    in_avals = [typeof(p) for p in ps]
 
     @api_boundary
     def f_lin(consts, *tangents):
@@ -150,14 +141,17 @@ def vjp(fun, *primals, has_aux=False):
     """
     check_callable(fun)
     ps, in_tree = tree_flatten(primals)
-    for p in ps:
-        check_array(p, f"vjp of {fun_name(fun)}")
+    in_avals = types_of_arguments(fun, primals, {}, ps)
     flat, outs, jaxpr, consts, zero_avals, aux = linearize_tree(fun, ps, in_tree, has_aux)
-    out_avals, in_avals = [typeof(x) for x in outs], [typeof(p) for p in ps]
+    out_avals = [typeof(x) for x in outs]
 
     @api_boundary
-    def f_vjp(consts, cotangents):
-        cts = flatten_cotangents(cotangents, flat.out_tree, out_avals, fun_name(fun))
+    def f_vjp(consts, *cotangents):
+        if len(cotangents) != 1:
+            raise TypeError(f"the function that vjp of {fun_name(fun)} returned takes one "
+                            f"argument, a cotangent like the output, {flat.out_tree}; got "
+                            f"{len(cotangents)}\n{see('tangents-and-cotangents')}")
+        cts = flatten_cotangents(*cotangents, flat.out_tree, out_avals, fun_name(fun))
         kept = [ct for ct, zero in zip(cts, zero_avals) if zero is None]
         undefined = [UndefinedPrimal(v.aval) for v in jaxpr.invars]
         in_cts = backward_pass(jaxpr, consts, undefined, kept)
@@ -295,6 +289,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             raise ValueError(f"vmap in_axes has {len(in_axes)} entries, but {fun_name(fun)} was "
                              f"called with {len(args)} positional arguments")
         leaves, in_tree = tree_flatten((args, kwargs))
+        types_of_arguments(fun, args, kwargs, leaves)
         dims = flatten_axes("vmap in_axes", fun, in_axes, args, kwargs)
         dims = [None if d is None else canonical_axis(d, x, fun) for d, x in zip(dims, leaves)]
         size = mapped_size(fun, args, kwargs, dims, leaves, axis_size)
@@ -553,7 +548,8 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
         some, rebuild = split_args(args, dynamic)
         leaves, in_tree = tree_flatten((tuple(some), kwargs))
         flat = FlatFunction(lambda *a, **k: fun(*rebuild(a), **k), in_tree, with_kwargs=True)
-        closed = trace_to_closed_jaxpr(flat, [aval_of_argument(x) for x in leaves], fun_name(fun))
+        avals = types_of_arguments(fun, args, kwargs, leaves, aval_of_argument)
+        closed = trace_to_closed_jaxpr(flat, avals, fun_name(fun))
         if not return_shape:
             return closed
         structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
@@ -575,7 +571,7 @@ def linear_transpose(fun, *primals):
     """
     leaves, in_tree = tree_flatten(primals)
     flat = FlatFunction(fun, in_tree)
-    in_avals = [aval_of_argument(x) for x in leaves]
+    in_avals = types_of_arguments(fun, primals, {}, leaves, aval_of_argument)
     jaxpr, consts = trace_unknown(flat, in_avals, fun_name(fun))
     check_one_kind([a.dtype for a in [*in_avals, *jaxpr.out_avals]])
 
@@ -639,7 +635,16 @@ def default_backend():
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     """Every leaf of `x` as an Array. There is one device: nothing moves, whatever the options."""
+    check_devices("device_put", device)
     return tree_map(lambda leaf: leaf if isinstance(leaf, Tracer) else as_array(leaf), x)
+
+
+def check_devices(function, devices):
+    """ValueError for what is neither None, nor a device, nor a tree of these."""
+    for device in tree_leaves(devices):
+        if not isinstance(device, Device):
+            raise ValueError(f"{function} takes a device, one of jax.devices(), got {device!r}: "
+                             "minijax has the CPU only")
 
 
 def device_get(x):

@@ -170,6 +170,10 @@ class Array(PythonConversions, BufferProtocols, Immutable, metaclass=ArrayMeta):
         return iter([self[i] for i in reversed(range(len(self)))])
 
     def __format__(self, spec):
+        if spec and self._value.ndim:
+            raise TypeError(f"an array of shape {self.shape} takes no format {spec!r}: format its "
+                            "elements, or np.asarray(x) by np.array2string\n"
+                            + see("arrays-as-python-values"))
         return format(self._value if self._value.ndim else self._value[()], spec)
 
     def __str__(self):

@@ -272,6 +272,24 @@ class ConcreteWhenKnown:
 
     def tolist(self):
         return self._number().tolist()
+    def delete(self):
+        return self._number().delete()
+
+    def __format__(self, spec):
+        return format(self._number(), spec) if spec else str(self)
+
+    def __reduce__(self):
+        return self._number().__reduce__()
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __hash__(self):
+        raise TypeError("unhashable type: a traced array compares elementwise and may not be a "
+                        "dict key; use a Python number, or what is known of it, such as x.shape")
 
 
 def raise_if_not_scalar(x):
@@ -280,13 +298,16 @@ def raise_if_not_scalar(x):
                          f"got {x.aval.str_short()}. Use .any() or .all()")
 
 
-def concrete_or_error(convert, x, context=""):
-    """convert(x) for a known value; for an unknown one a ConcretizationTypeError with `context`."""
+def concrete_or_error(convert, x, context="", section="shapes-of-values"):
+    """convert(x) for a known value; for an unknown one a ConcretizationTypeError with `context`.
+
+    Most values that must be known say how large something is: `section` is where that is explained.
+    """
     if not isinstance(x, Tracer):
         return convert(x)
     value = x.to_concrete_value()
     if value is None:
-        raise ConcretizationTypeError(x, context)
+        raise ConcretizationTypeError(x, context, section)
     return convert(value)
 
 
@@ -295,7 +316,6 @@ class Tracer(ConcreteWhenKnown):
 
     __slots__ = ("_trace", "_source", "__weakref__")
     __array_priority__ = 1000
-    __hash__ = None
     stands_for_array = True       # isinstance(tracer, Array) holds
 
     aval = None                   # subclasses have one
@@ -310,9 +330,6 @@ class Tracer(ConcreteWhenKnown):
     weak_type = property(lambda self: self.aval.weak_type)
     nbytes = property(lambda self: self.aval.size * self.aval.dtype.itemsize)
     itemsize = property(lambda self: self.aval.dtype.itemsize)
-
-    def block_until_ready(self):
-        return self
 
     def __array__(self, *args, **kwargs):
         raise TracerArrayConversionError(self)

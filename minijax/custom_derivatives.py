@@ -38,8 +38,8 @@ __all__ = [
     "flat_call", "shown_types", "custom_jvp", "without_tangent", "flat_jvp_rule", "check_tangents",
     "custom_vjp", "CustomVJPPrimal", "is_custom_vjp_primal", "custom_vjp_primal_tree_values",
     "refuse_tracers", "flat_fwd_rule", "flat_bwd_rule", "leaves_like", "cotangent_of",
-    "custom_gradient", "Pullback", "closure_convert", "may_be_perturbed", "linear_call", "avals_of",
-    "with_constants_of_both",
+    "custom_gradient", "output_and_vjp", "Pullback", "closure_convert", "may_be_perturbed",
+    "linear_call", "avals_of", "with_constants_of_both",
 ]
 
 
@@ -423,10 +423,10 @@ def custom_gradient(fun):
     """
     @custom_vjp
     def wrapped(*args, **kwargs):
-        return fun(*args, **kwargs)[0]
+        return output_and_vjp(fun, args, kwargs)[0]
 
     def fwd(*args, **kwargs):
-        out, vjp = fun(*args, **kwargs)
+        out, vjp = output_and_vjp(fun, args, kwargs)
         outs, out_tree = tree_flatten((out,))
         flat = FlatFunction(vjp, out_tree)
         avals = [typeof(x).to_tangent_aval() for x in outs]
@@ -440,6 +440,14 @@ def custom_gradient(fun):
     update_wrapper(wrapped, fun)
     wrapped.defvjp(fwd, bwd)
     return wrapped
+
+
+def output_and_vjp(fun, args, kwargs):
+    pair = fun(*args, **kwargs)
+    if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and callable(pair[1])):
+        raise TypeError(f"{fun_name(fun)}, of which custom_gradient makes a function, must return "
+                        f"a pair (output, function from its cotangent), got {pair!r:.80}")
+    return pair
 
 
 @register_pytree_node_class

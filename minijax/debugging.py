@@ -16,6 +16,7 @@ from minijax.avals import ShapedArray, typeof
 from minijax.core import (
     Trace, Tracer, eval_trace, extend_scopes, get_current_trace, set_current_trace,
 )
+from minijax.errors import see
 from minijax.flatten import fun_name
 from minijax.primitives.callbacks import (
     FlatCallback, VMAP_METHODS, debug_callback_p, debug_effect, debug_print_p, io_callback_p,
@@ -147,9 +148,13 @@ def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=Fal
 
 def check_result_types(structs):
     for x in structs:
+        if not hasattr(x, "dtype"):
+            raise AttributeError("result_shape_dtypes must be a pytree of jax.ShapeDtypeStruct, or "
+                                 f"of arrays, which says what the callback returns; got {x!r}")
         if dtypes.canonicalize_dtype(x.dtype) != np.dtype(x.dtype):
             raise ValueError(f"result_shape_dtypes has {np.dtype(x.dtype).name}, a 64-bit type, "
-                             "which exists only if jax_enable_x64 is on")
+                             "which exists only if jax_enable_x64 is on\n"
+                             + see("thirty-two-bits"))
     return tuple(ShapedArray(x.shape, x.dtype) for x in structs)
 
 

@@ -7,12 +7,13 @@ tracing reads make the key; only a new key is traced, and only a new program com
 
 import inspect
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, update_wrapper
 from sys import getrefcount
 from weakref import WeakKeyDictionary
 
-from minijax.api import ShapeDtypeStruct, aval_of_argument, check_callable, vjp
+from minijax.api import ShapeDtypeStruct, aval_of_argument, check_callable, devices, vjp
 from minijax.array import Array, as_array
 from minijax.avals import ShapedArray, typeof
 from minijax.compile_logs import explain_miss, log_step, timed
@@ -23,13 +24,13 @@ from minijax.core import Tracer, eval_trace, get_current_trace, rules_epoch
 from minijax.errors import see
 from minijax.flatten import (
     FlatFunction, as_index_tuple, fun_name, normalise_argnums, positional_names, signature_of,
-    split_args,
+    split_args, types_of_arguments,
 )
 from minijax.higher_order.jit import bind_jit, executable_of, find_wrong_number
 from minijax.higher_order.programs import memos
 from minijax.interpreters.staging import trace_to_jaxpr
 from minijax.jaxpr import ClosedJaxpr, convert_constvars_jaxpr, eval_jaxpr
-from minijax.tracebacks import api_boundary, let_out
+from minijax.tracebacks import api_boundary, bound_methods, let_out
 from minijax.tree_code import builder, reader
 from minijax.tree_util import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
@@ -51,10 +52,13 @@ def chosen_positions(kind, fun, argnums, argnames):
     """
     names = positional_names(fun)
     nums = as_index_tuple(f"{kind}_argnums", () if argnums is None else argnums)
-    nums = tuple(n % len(names) if n < 0 and names else n for n in nums)
     given = argnames if argnames is not None else ()
-    given = (given,) if isinstance(given, str) else tuple(given)
+    given = (given,) if isinstance(given, str) else given
+    if not (isinstance(given, Iterable) and all(isinstance(n, str) for n in given)):
+        raise TypeError(f"{kind}_argnames must be a string or a sequence of strings, got {given!r}")
+    given = tuple(given)
     check_chosen(kind, fun, nums, given, names)
+    nums = tuple(n % len(names) if n < 0 and names else n for n in nums)
     by_name = tuple(names.index(n) for n in given if n in names)
     by_num = tuple(names[n] for n in nums if 0 <= n < len(names))
     return frozenset(nums + by_name), frozenset(given + by_num)
@@ -67,7 +71,7 @@ def check_chosen(kind, fun, nums, given, names):
     kinds = {p.kind for p in signature.parameters.values()}
     if inspect.Parameter.VAR_POSITIONAL not in kinds:
         for n in nums:
-            if n >= len(names):
+            if not -len(names) <= n < len(names):
                 raise ValueError(f"jitted function {fun_name(fun)} has {len(names)} positional "
                                  f"arguments, but {kind}_argnums includes {n}")
     if inspect.Parameter.VAR_KEYWORD not in kinds:
@@ -89,12 +93,13 @@ def static_key(label, value):
     try:
         hash(value)
     except TypeError:
+        remedy = ("it has no value before the program runs: make the argument that it comes from "
+                  "static, too" if isinstance(value, Tracer) else
+                  "use a tuple for a list, or a class with __hash__ and __eq__")
         raise ValueError(
             f"Non-hashable static arguments are not supported: {label} is {value!r:.80} of type "
             f"{type(value).__name__}. A static argument is part of the key under which compiled "
-            "programs are found: use a tuple for a list, or a class with __hash__ and __eq__\n"
-            + see("static-arguments")
-        ) from None
+            f"programs are found: {remedy}\n{see('static-arguments')}") from None
     return type(value), tagged(value)
 
 
@@ -275,8 +280,11 @@ class JitFunction:
         if self.has_static:
             (args, kwargs), static, call = split_static(self, args, kwargs)
         leaves, in_tree = self.flatten(args, kwargs)
-        key = (in_tree.nodes, tuple([leaf_key(x) for x in leaves]), static, rules_epoch(),
-               config.trace_key())
+        try:
+            kinds = tuple([leaf_key(x) for x in leaves])
+        except TypeError:
+            types_of_arguments(call, args, kwargs, leaves, leaf_key)     # its error names one
+        key = (in_tree.nodes, kinds, static, rules_epoch(), config.trace_key())
         try:
             program = self.programs.get(key)
         except TypeError:                # a node's aux data that can't be hashed
@@ -315,6 +323,7 @@ class JitFunction:
 
     def _cache_size(self):
         return len(self.programs)
+bound_methods(JitFunction, ("trace", "lower", "eval_shape"))
 
 
 def split_static(jitted, args, kwargs):
@@ -390,7 +399,10 @@ class BoundJit:
         return self.jitted.lower(self.instance, *args, **kwargs)
 
 
-def jit(fun=None, /, *, static_argnums=None, static_argnames=None, donate_argnums=None,
+_not_given = object()
+
+
+def jit(fun=_not_given, /, *, static_argnums=None, static_argnames=None, donate_argnums=None,
         donate_argnames=None, keep_unused=False, inline=False, in_shardings=None,
         out_shardings=None, device=None, backend=None):
     """`fun`, compiled: traced once for each signature of its arguments, then run as machine code.
@@ -399,7 +411,8 @@ def jit(fun=None, /, *, static_argnums=None, static_argnames=None, donate_argnum
     must be hashable. Arrays in donate_argnums or donate_argnames are deleted by the call if a
     result of their shape and dtype can have their memory. Also usable as `@jit(inline=True)`.
     """
-    if fun is None:
+    devices(backend)
+    if fun is _not_given:
         return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames,
                              donate_argnums=donate_argnums, donate_argnames=donate_argnames,
                              inline=inline)

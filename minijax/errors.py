@@ -6,9 +6,10 @@ Each class says when it is raised and what to do. A tracer is any object with an
 """
 
 __all__ = [
-    "JAXTypeError", "JAXIndexError", "see", "ConcretizationTypeError", "TracerBoolConversionError",
-    "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
-    "JaxprTypeError", "JaxRuntimeError", "UnexpectedTracerError", "ImpossibleRuleError",
+    "JAXTypeError", "JAXIndexError", "see", "LEAKED", "has_ended", "ConcretizationTypeError",
+    "TracerBoolConversionError", "TracerIntegerConversionError", "TracerArrayConversionError",
+    "NonConcreteBooleanIndexError", "JaxprTypeError", "JaxRuntimeError", "UnexpectedTracerError",
+    "ImpossibleRuleError",
 ]
 
 
@@ -35,7 +36,17 @@ def see(section):
 
 def _message(tracer, problem, remedy, section):
     origin = getattr(tracer, "_origin_msg", str)().strip()
+    if has_ended(tracer):
+        remedy, section = LEAKED, "leaked-tracers"
     return "\n".join(filter(None, [problem, remedy, origin, see(section)]))
+
+
+LEAKED = ("The function that made it has returned: it escaped by a side effect (a global, a list, "
+          "an attribute). Return the value from the transformed function instead of storing it.")
+
+
+def has_ended(tracer):
+    return not getattr(getattr(tracer, "_trace", None), "alive", True)
 
 
 # --- A concrete value was needed ------------------------------------------------------------------
@@ -48,11 +59,12 @@ class ConcretizationTypeError(JAXTypeError):
     from `x.shape` instead of `x`, or move the code outside the transformed function.
     """
 
-    def __init__(self, tracer, context=""):
+    def __init__(self, tracer, context="", section="concrete-values"):
+        remedy = "If it comes from an argument, make that argument static (static_argnums)" + (
+            "." if context else "; to look at it, use jax.debug.print.")
         super().__init__(_message(
             tracer, f"a concrete value is needed here, but got {_describe(tracer)}.",
-            context or "If it comes from an argument, make that argument static (static_argnums); "
-            "to look at it, use jax.debug.print.", "concrete-values"))
+            f"{context.rstrip('.')}.\n{remedy}" if context else remedy, section))
 
 
 class TracerBoolConversionError(ConcretizationTypeError):

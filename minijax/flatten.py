@@ -8,16 +8,41 @@ steps between the two, and the errors for arguments that don't fit.
 import inspect
 import operator
 
+from minijax.array import Array
+from minijax.avals import typeof
 from minijax.core import Tracer
-from minijax.tree_util import tree_flatten, tree_unflatten
+from minijax.errors import see
+from minijax.tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 __all__ = [
-    "FlatFunction", "fun_name", "FlatFunctionWithAux", "as_index_tuple", "normalise_argnums",
-    "split_args", "signature_of", "positional_names", "arg_label",
+    "check_array", "check_tree", "check_results", "FlatFunction", "fun_name", "FlatFunctionWithAux",
+    "as_index_tuple", "see_numbers", "normalise_argnums", "split_args", "signature_of",
+    "positional_names", "arg_label", "types_of_arguments",
 ]
 
 
 # --- Flat functions -------------------------------------------------------------------------------
+
+def check_array(x, where):
+    """x, if it is an array or a number; else a TypeError that begins with where it is."""
+    if not hasattr(x, "aval"):
+        try:
+            typeof(x)
+        except TypeError as error:
+            raise TypeError(f"{where}: {error}") from None
+    return x
+
+
+def check_tree(tree, label):
+    for path, x in tree_flatten_with_path(tree)[0]:
+        check_array(x, label + (f" at {keystr(path)}" if path else ""))
+
+
+def check_results(outs, tree, name):
+    """TypeError, with its place in the tree, for a result of a function that is no array."""
+    if not all([isinstance(x, (Array, Tracer)) for x in outs]):
+        check_tree(tree, f"a result of {name}")
+
 
 class FlatFunction:
     """f on flat arguments: `flat(*leaves)` -> list of leaves; afterwards `out_tree` is known."""
@@ -31,6 +56,7 @@ class FlatFunction:
         args = tree_unflatten(self.in_tree, leaves)
         out = self.f(*args[0], **args[1]) if self.with_kwargs else self.f(*args)
         outs, self.out_tree = tree_flatten(out)
+        check_results(outs, out, self.__name__)
         return outs
 
 
@@ -48,6 +74,7 @@ class FlatFunctionWithAux(FlatFunction):
             raise TypeError("with has_aux=True the function must return a pair (output, aux), got "
                             f"{type(pair).__name__}")
         outs, self.out_tree = tree_flatten(pair[0])
+        check_results(outs, pair[0], self.__name__)
         leaves, self.aux_tree = tree_flatten(pair[1])
         # Only tracers have to be freed of this trace; aux may hold anything else, such as strings.
         self.is_traced = [isinstance(x, Tracer) for x in leaves]
@@ -72,7 +99,12 @@ def as_index_tuple(name, nums):
     try:
         return tuple(operator.index(n) for n in nums)
     except TypeError:
-        raise TypeError(f"{name} must be an int or a tuple of ints, got {nums!r}") from None
+        raise TypeError(f"{name} must be an int or a tuple of ints, got {nums!r}\n"
+                        + see_numbers(name)) from None
+
+
+def see_numbers(name):
+    return see("inputs-of-grad" if name == "argnums" else "static-arguments")
 
 
 def normalise_argnums(name, argnums, n_args, error=ValueError):
@@ -81,10 +113,10 @@ def normalise_argnums(name, argnums, n_args, error=ValueError):
     for n in argnums:
         if not -n_args <= n < n_args:
             raise error(f"{name}={n} is out of range: the function was called with {n_args} "
-                        "positional arguments")
+                        f"positional arguments\n{see_numbers(name)}")
         out.append(n % n_args)
     if len(set(out)) != len(out):
-        raise ValueError(f"{name} names an argument twice: {tuple(argnums)}")
+        raise ValueError(f"{name} names an argument twice: {tuple(argnums)}\n{see_numbers(name)}")
     return tuple(out)
 
 
@@ -123,3 +155,15 @@ def arg_label(f, i):
     names = positional_names(f)
     name = f"'{names[i]}' (number {i})" if i < len(names) else f"number {i}"
     return f"argument {name} of {fun_name(f)}"
+
+
+def types_of_arguments(fun, args, kwargs, leaves, type_of=typeof):
+    """type_of(leaf) for all; the TypeError for one that is no array names the argument."""
+    try:
+        return [type_of(x) for x in leaves]
+    except TypeError:
+        for i, x in enumerate(args):
+            check_tree(x, arg_label(fun, i))
+        for name, x in kwargs.items():
+            check_tree(x, f"argument {name!r} of {fun_name(fun)}")
+        raise

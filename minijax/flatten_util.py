@@ -5,6 +5,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.avals import typeof
+from minijax.tracebacks import api_boundary
 from minijax.tree_util import tree_flatten, tree_unflatten
 
 __all__ = ["ravel_pytree", "without_imaginary"]
@@ -12,6 +13,7 @@ __all__ = ["ravel_pytree", "without_imaginary"]
 
 # --- Trees as vectors, and names of types ---------------------------------------------------------
 
+@api_boundary
 def ravel_pytree(pytree):
     """(the leaves' elements as one vector, the function from such vectors to trees like this one).
 
@@ -25,6 +27,7 @@ def ravel_pytree(pytree):
     rows = [lax.reshape(lax.convert_element_type(x, common), (a.size,))
             for x, a in zip(leaves, avals)]
 
+    @api_boundary
     def unravel(vector):
         if mixed and typeof(vector).dtype != common:
             raise TypeError(f"unravel function given array of dtype {typeof(vector).dtype}, but "

@@ -8,8 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from minijax.api import jvp, linearize, vjp
+from minijax.api import check_callable, jvp, linearize, vjp
 from minijax.checkers import random_like
+from minijax.tracebacks import api_boundary
 from minijax.tree_util import tree_leaves, tree_map
 
 __all__ = [
@@ -25,12 +26,14 @@ TOLERANCES = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 2e-3, "float64": 1e-
               "complex64": 1e-3, "complex128": 1e-5}
 
 
+@api_boundary
 def check_grads(f, args, order, modes=("fwd", "rev"), atol=None, rtol=None, eps=None):
     """AssertionError if derivatives of f at args up to this order are not as differences say.
 
     `modes` are of "fwd", "rev" and "lin", the function that `linearize` returns. Tolerances are
     numbers, or dicts from dtypes to numbers, and grow with the size of what is compared.
     """
+    check_callable(f)
     args = tuple(args)
     check = partial(check_grads, modes=modes, atol=atol, rtol=rtol, eps=eps)
     options = dict(atol=atol, rtol=rtol, eps=eps or EPS)
@@ -56,6 +59,7 @@ def pulled_back(f, *args):
     return f_vjp(out)
 
 
+@api_boundary
 def check_jvp(f, f_jvp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
     """AssertionError if f_jvp(args, tangents) is not (f(*args), its derivative)."""
     direction = tree_map(partial(random_like, np.random.RandomState(0)), args)
@@ -64,6 +68,7 @@ def check_jvp(f, f_jvp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
     check_close(tangent, difference(f, args, direction, eps), atol, rtol, f"{err_msg} tangent")
 
 
+@api_boundary
 def check_vjp(f, f_vjp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
     """AssertionError if f_vjp(*args) is not (f(*args), its derivative's transpose)."""
     random = partial(random_like, np.random.RandomState(0))

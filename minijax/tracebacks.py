@@ -20,8 +20,9 @@ from minijax.config import traceback_filtering
 __all__ = [
     "PACKAGE", "STANDARD", "BELOW", "NOTE", "is_inside", "is_below", "filtering_mode",
     "hide_frames", "chain_of", "without_frames", "mark_hidden", "EXPLAINS", "SECTION_OF",
-    "link_section", "linked_section", "section_for", "codes_of", "let_out", "api_boundary",
-    "make_boundaries", "bound_methods", "make_fronts",
+    "link_section", "linked_section", "BAD_CALL", "OF_A_TRACER", "ASKED", "BOUNDARY", "CALLERS",
+    "section_for", "for_this_error", "is_bad_call", "section_for_users_line", "codes_of", "let_out",
+    "api_boundary", "make_boundaries", "bound_methods", "make_fronts",
 ]
 
 
@@ -107,24 +108,29 @@ EXPLAINS = {
     "what-array-functions-take": """avals dtypes rules primitives.elementwise primitives.special
         primitives.sorting interpreters.staging numpy.ufuncs numpy.ufunc_api numpy.promotion
         numpy.sorting numpy.polynomial numpy.reductions numpy.creation numpy.operators nn
-        api.ShapeDtypeStruct.__init__""",
+        flatten.check_array api.ShapeDtypeStruct.__init__""",
     "shapes-that-do-not-fit": """rules.elementwise_shape numpy.promotion.broadcast_shapes
+        numpy.ufuncs.where primitives.elementwise.clamp_aval primitives.elementwise.select_n_aval
+        numpy.creation.keep_where numpy.creation.diag numpy.creation.diagonal numpy.creation.vander
+        numpy.reductions.weights_along numpy.reductions.cumulative numpy.sorting.interp
+        numpy.sorting.lexsort numpy.sorting.digitize
         numpy.promotion.shape_of_equal_ranks numpy.creation.broadcast_trailing
         numpy.reductions.canonical_axes numpy.reductions.check_has_result
         primitives.structural primitives.reductions primitives.cumulative primitives.dot
         numpy.manipulation numpy.contractions""",
-    "thirty-two-bits": "debugging.check_result_types",
     "shapes-of-values": "primitives.structural.canonicalize_shape numpy.indexing.bounds_of ops",
     "indices": "primitives.indexing numpy.indexing",
-    "arrays-as-python-values": "array avals.ShapedArray.length core.Tracer.__iter__ "
-                               "core.Tracer.__len__ api.ShapeDtypeStruct.__len__",
+    "arrays-as-python-values": """array avals.ShapedArray.length core.Tracer.__iter__
+        core.Tracer.__len__ api.ShapeDtypeStruct.__len__ core.ConcreteWhenKnown.__hash__""",
     "python-control-flow": "array.PythonConversions.__bool__ core.raise_if_not_scalar",
     "donated-arrays": "array.DeletedArray._value",
-    "functions-and-arguments": "tracebacks dispatch flatten api.check_callable",
-    "static-arguments": "dispatch.check_chosen dispatch.check_disjoint",
+    "functions-and-arguments": "dispatch flatten api.check_callable",
+    "static-arguments": "dispatch.chosen_positions dispatch.check_chosen dispatch.check_disjoint",
+    "in-place-updates": "numpy.indexing.refuse_in_place numpy.ufunc_api.ufunc.at",
     "inputs-of-grad": """api.check_grad_input api.check_scalar_output api.check_output_dtype
-        flatten.FlatFunctionWithAux.__call__ flatten.normalise_argnums""",
-    "tangents-and-cotangents": """api.check_array api.check_tangent api.jvp api.linearize
+        flatten.FlatFunctionWithAux.__call__""",
+    "derivatives-that-differ": "test_util",
+    "tangents-and-cotangents": """api.check_tangent api.jvp api.linearize
         api.flatten_cotangents api.linear_transpose api.check_one_kind
         avals.AbstractValue.to_tangent_aval experimental.jet""",
     "axes-of-vmap": """api.vmap api.broadcast_axes api.canonical_axis api.mapped_size
@@ -139,7 +145,7 @@ EXPLAINS = {
     "prints-and-callbacks": """debugging debugger primitives.callbacks
         higher_order.cond.refuse_exact_effects""",
     "failed-checks": "experimental.checkify",
-    "options-and-devices": "config api.devices",
+    "options-and-devices": "config api.devices api.check_devices",
     "malformed-programs": "jaxpr",
 }
 SECTION_OF = {place: section for section, places in EXPLAINS.items() for place in places.split()}
@@ -158,17 +164,53 @@ def linked_section(error):
     return found and found[1]
 
 
+# What Python says of a call that does not fit, and of a tracer where it wants something else
+BAD_CALL = re.compile(r"missing \d+ required|takes .* positional argument|got multiple values for|"
+                      r"got an unexpected keyword|object is not callable$")
+OF_A_TRACER = re.compile(r"\w*Tracer\b")
+
+# Who asked for the format explains why; and a boundary has to do with calls alone
+ASKED = ("array.Array.__format__",)
+BOUNDARY = "tracebacks.api_boundary"
+
+# Functions of the user's are called here, too, but the section says how
+CALLERS = ("arguments-of-loops-and-branches", "rules-of-your-own", "checkpoint-policies",
+           "prints-and-callbacks")
+
+
 def section_for(error):
     """The section for the innermost place in an error's traceback that has one, or None."""
     for code in reversed(codes_of(error.__traceback__)):
         if is_inside(code.co_filename):
             module = code.co_filename.removeprefix(PACKAGE).removesuffix(".py").replace(os.sep, ".")
-            function = code.co_qualname.partition(".<locals>")[0]
-            section = SECTION_OF.get(f"{module}.{function}") or SECTION_OF.get(module)
-            if section:
-                return "thirty-two-bits" if isinstance(error, OverflowError) else section
+            place = f"{module}.{code.co_qualname.partition('.<locals>')[0]}"
+            section = SECTION_OF.get(place) or SECTION_OF.get(module)
+            if place == BOUNDARY and is_bad_call(error):
+                return "functions-and-arguments"
+            if section and place not in ASKED:
+                return for_this_error(error, section)
         elif not is_below(code.co_filename):
-            return None                              # a function of the user's
+            return section_for_users_line(error)
+    return None
+
+
+def for_this_error(error, section):
+    """The section of a place, unless the error is of a kind that is explained elsewhere."""
+    if isinstance(error, OverflowError):
+        return "thirty-two-bits"
+    return "functions-and-arguments" if section not in CALLERS and is_bad_call(error) else section
+
+
+def is_bad_call(error):
+    return isinstance(error, TypeError) and BAD_CALL.search(str(error)) is not None
+
+
+def section_for_users_line(error):
+    """The section if Python or NumPy was given a tracer there; errors of the user's have none."""
+    if error.__cause__ is not None:
+        return linked_section(error.__cause__)
+    if type(error) is TypeError and OF_A_TRACER.search(str(error)):
+        return "concrete-values"
     return None
 
 

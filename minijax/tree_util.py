@@ -182,7 +182,12 @@ def take_apart(tree, is_leaf=None):
             leaves.append(x)
             nodes.append(LEAF)
         else:
-            children, aux = kind.flatten(x)
+            pair = kind.flatten(x)
+            try:
+                children, aux = pair
+            except (TypeError, ValueError):
+                raise ValueError(f"what flattens a {type(x).__name__} must return a pair "
+                                 f"(children, aux data), got {pair!r:.80}") from None
             children = tuple(children)
             nodes.append((kind, len(children), aux))
             agenda += children

@@ -1,6 +1,7 @@
 """Wrong programs that learners write, by topic, for either library: `wrong_programs(jax)`."""
 
 import importlib
+import pickle
 
 import numpy as np
 
@@ -8,9 +9,17 @@ X = np.ones(3, np.float32)
 M = np.ones((2, 3), np.float32)
 
 
+def no_pair(jax):
+    class Node:
+        pass
+    jax.tree_util.register_pytree_node(Node, lambda node: 3, lambda aux, children: Node())
+    return Node()
+
+
 def wrong_programs(jax):
     """{topic: {name: a function of no arguments that raises}}"""
-    for part in ("custom_batching", "experimental.checkify", "extend.core"):
+    for part in ("ad_checkpoint", "custom_batching", "experimental.checkify", "extend.core",
+                 "flatten_util", "test_util"):
         importlib.import_module(f"{jax.__name__}.{part}")
     jnp, lax = jax.numpy, jax.lax
     x, m, i = jnp.asarray(X), jnp.asarray(M), jnp.arange(3)
@@ -44,13 +53,16 @@ def wrong_programs(jax):
     def no_batching(x):
         return x
 
-    def set_item(x):
-        x[0] = 1.0
+    def set_item(x, value=1.0):
+        x[0] = value
 
-    def leaked():
+    def leak():
         kept = []
         jax.jit(lambda x: kept.append(x))(1.0)
-        return kept[0] + 1
+        return kept[0]
+
+    def leaked():
+        return leak() + 1
 
     def compiled_for_other():
         return jax.jit(identity).lower(x).compile()(m)
@@ -97,6 +109,18 @@ def wrong_programs(jax):
             "set item": lambda: set_item(x),
             "set item traced": lambda: jax.jit(set_item)(x),
             "use of deleted": deleted,
+            "format": lambda: jax.jit(lambda x: f"{x:.2f}")(1.0),
+            "format by %": lambda: jax.jit(lambda n: "%d" % n)(1),
+            "NumPy's zeros": lambda: jax.jit(lambda n: np.zeros(n))(3),
+            "NumPy's assignment": lambda: jax.jit(lambda x: set_item(np.zeros(3), x))(1.0),
+            "pickle": lambda: jax.jit(lambda x: pickle.dumps(x))(1.0),
+            "traced dict key": lambda: jax.jit(lambda x: {x: 1})(1.0),
+            "traced delete": lambda: jax.jit(lambda x: x.delete())(1.0),
+            "float of a leak": lambda: float(leak()),
+            "if of a leak": lambda: 1 if leak() else 2,
+            "NumPy of a leak": lambda: np.asarray(leak()),
+            "format of an array": lambda: f"{x:.2f}",
+            "traced tile": lambda: jax.jit(lambda n: jnp.linspace(0.0, 1.0, n))(3),
         },
         "jit": {
             "static list": lambda: jax.jit(lambda x, n: x, static_argnums=1)(1.0, [1]),
@@ -119,9 +143,32 @@ def wrong_programs(jax):
             "compiled for another tree": lambda: jax.jit(identity).lower([x]).compile()((x,)),
             "backend": lambda: jax.devices("tpu"),
             "option": lambda: jax.config.update("jax_no_such_option", 1),
+            "static tracer": lambda: jax.jit(
+                lambda n: jax.jit(lambda x, n: x, static_argnums=1)(1.0, n))(2),
+            "static number below": lambda: jax.jit(identity, static_argnums=-3)(1.0),
+            "None": lambda: jax.jit(None),
+            "backend of jit": lambda: jax.jit(identity, backend="tpu")(1.0),
+            "string in a tree": lambda: jax.jit(identity)({"a": [1.0, "b"]}),
+            "lower a string": lambda: jax.jit(identity).lower("a"),
+            "lower of too few": lambda: jax.jit(identity).lower(),
         },
         "types": {
             "add": lambda: x + jnp.ones(4),
+            "masked": lambda: jnp.sin(np.ma.masked_array([1.0], mask=[True])),
+            "ufunc of a list": lambda: jnp.add(x, [1.0, 2.0, 3.0]),
+            "ufunc of one": lambda: jnp.add(x),
+            "reduce of a ufunc": lambda: jnp.add.reduce(x, axis=3),
+            "at of a ufunc": lambda: jnp.add.at(x, 0, 1.0),
+            "property": lambda: x.mT,
+            "vectorize": lambda: jnp.vectorize(jnp.dot, signature="(n),(n)->()")(x, jnp.ones(4)),
+            "vectorize of one": lambda: jnp.vectorize(jnp.dot, signature="(n),(n)->()")(x),
+            "round": lambda: jnp.round(x, 1.5),
+            "repeat by a float": lambda: jnp.repeat(x, 1.5),
+            "device_put": lambda: jax.device_put(x, "gpu"),
+            "to_device": lambda: x.to_device("gpu"),
+            "struct without dtype": lambda: jax.ShapeDtypeStruct((1,), None),
+            "where: shapes": lambda: jnp.where(x > 0, x, jnp.ones(4)),
+            "diag": lambda: jnp.diag(jnp.ones((2, 2, 2))),
             "add traced": lambda: jax.jit(lambda x: x + jnp.ones(4))(x),
             "lax.add shapes": lambda: lax.add(x, jnp.ones(4)),
             "lax.add dtypes": lambda: lax.add(x, i),
@@ -193,6 +240,10 @@ def wrong_programs(jax):
             "set shape": lambda: x.at[0].set(jnp.ones(2)),
             "set mask": lambda: jax.jit(lambda x: x.at[x > 0].set(jnp.ones(2)))(x),
             "mode": lambda: x.at[0].get(mode="no"),
+            "put": lambda: jnp.put(x, 0, 1.0),
+            "fill_diagonal": lambda: jnp.fill_diagonal(m, 1.0),
+            "take floats": lambda: jnp.take(x, 0.5),
+            "apply no callable": lambda: x.at[0].apply(3),
             "take axis": lambda: jnp.take(x, 0, axis=3),
             "take_along_axis": lambda: jnp.take_along_axis(m, i, axis=0),
             "dynamic_slice": lambda: lax.dynamic_slice(x, (0, 0), (1,)),
@@ -268,6 +319,15 @@ def wrong_programs(jax):
             "checkpoint no callable": lambda: jax.checkpoint(3)(1.0),
             "hessian of vector input ints": lambda: jax.hessian(jnp.sum)(i),
             "closure_convert": lambda: jax.closure_convert(3, 1.0),
+            "linear_transpose of a product": lambda: jax.linear_transpose(lambda x: x * x, 1.0)(1.0),
+            "two cotangents": lambda: jax.vjp(lambda x: (x, x), 1.0)[1](1.0, 1.0),
+            "custom_gradient": lambda: jax.custom_gradient(lambda x: x)(1.0),
+            "jvp of a string": lambda: jax.jvp(identity, ("a",), ("a",)),
+            "grad that returns a string": lambda: jax.grad(lambda x: "a")(1.0),
+            "static number of checkpoint": lambda: jax.checkpoint(identity, static_argnums=3)(1.0),
+            "check_grads": lambda: jax.test_util.check_grads(jnp.round, (1.5,), 1),
+            "check_grads of no function": lambda: jax.test_util.check_grads(3, (1.5,), 1),
+            "saved residuals of no function": lambda: jax.ad_checkpoint.print_saved_residuals(3, 1.0),
         },
         "vmap": {
             "sizes": lambda: jax.vmap(jnp.add)(x, jnp.ones(4)),
@@ -295,6 +355,12 @@ def wrong_programs(jax):
         },
         "trees": {
             "map structure": lambda: jax.tree.map(jnp.add, (1, 2), (1, 2, 3)),
+            "map of no function": lambda: jax.tree.map(3, (1, 2)),
+            "map of a function of one": lambda: jax.tree.map(identity, (1,), (2,)),
+            "unflatten by a structure": lambda: jax.tree.structure((1,)).unflatten([1, 2]),
+            "unravel": lambda: jax.flatten_util.ravel_pytree((x,))[1](m),
+            "ravel a string": lambda: jax.flatten_util.ravel_pytree("a"),
+            "no pair": lambda: jax.tree.leaves(no_pair(jax)),
             "map kinds": lambda: jax.tree.map(jnp.add, (1, 2), [1, 2]),
             "map keys": lambda: jax.tree.map(jnp.add, {"a": 1}, {"b": 1}),
             "unflatten": lambda: jax.tree.unflatten(jax.tree.structure((1, 2)), [1]),
@@ -417,6 +483,9 @@ def wrong_programs(jax):
             "print: too few": lambda: jax.debug.print("{} {}", 1.0),
             "print: too many": lambda: jax.debug.print("{}", 1.0, 2.0),
             "print: unknown name": lambda: jax.debug.print("{x}", y=1.0),
+            "print: format code": lambda: jax.debug.print("{:d}", 1.5),
+            "pure_callback: no types": lambda: jax.pure_callback(np.sin, 3, 1.0),
+            "checkify: no function": lambda: jax.experimental.checkify.checkify(3)(1.0),
             "print: f-string": lambda: jax.debug.print(f"{x}", x=x),
             "callback: no callable": lambda: jax.debug.callback(1.0, 2.0),
             "pure_callback: vmap_method": lambda: jax.pure_callback(

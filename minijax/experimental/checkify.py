@@ -372,6 +372,7 @@ def checkify(f, errors=user_checks):
     of the first, or None; `error.throw()` raises it. After an error f goes on, so its results are
     to be distrusted.
     """
+    @api_boundary
     @wraps(f)
     def checked(*args, **kwargs):
         # Arguments are closed over: none of them becomes abstract that is not already.

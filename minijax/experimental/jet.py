@@ -6,10 +6,10 @@ from math import factorial
 import numpy as np
 
 from minijax import dtypes
-from minijax.api import check_array, check_callable
+from minijax.api import check_callable
 from minijax.avals import typeof
 from minijax.core import unzip2
-from minijax.flatten import FlatFunction, fun_name
+from minijax.flatten import FlatFunction, check_array, fun_name
 from minijax.higher_order import jets  # gives programs their jet rules
 from minijax.interpreters.jet import jet_flat, moves, scaled
 from minijax.primitives.elementwise import convert_element_type

@@ -90,7 +90,7 @@ class JaxprTrace(Trace):
         try:
             typeof(x)
         except TypeError as error:
-            raise TypeError(f"a result of {self.name}, which is being traced: {error}") from None
+            raise TypeError(f"a result of {self.name}: {error}") from None
         return self.to_atom(x)
 
     def to_jaxpr(self, outs):

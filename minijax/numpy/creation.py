@@ -760,5 +760,5 @@ def hanning(M):
 
 def kaiser(M, beta):
     """Kaiser's window of M points; beta, a known number, sets its width."""
-    beta = concrete_or_error(float, beta, "beta argument of kaiser")
+    beta = concrete_or_error(float, beta, "'beta' argument of jnp.kaiser().", "concrete-values")
     return window("kaiser", M, beta)

@@ -309,7 +309,8 @@ def is_dynamic_scalar(entry):
 def check_fill_value(fill_value):
     if fill_value is None:
         return None
-    value = concrete_or_error(np.asarray, fill_value, "fill_value argument to indexed get()")
+    value = concrete_or_error(np.asarray, fill_value, "'fill_value' argument of indexed get().",
+                              "concrete-values")
     if value.ndim:
         raise ValueError("fill_value argument to indexed get() must be a scalar")
     return value.item()
@@ -722,6 +723,8 @@ def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indic
     a = ravel(a) if axis is None else asarray(a)
     axis = 0 if axis is None else canonicalize_axis(axis, a.ndim)
     indices = promote_args_numeric("take", indices)[0]      # a bool is 0 or 1 here, no mask
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        raise ValueError(f"take: indices must have an integer type, got {indices.dtype}")
     gather_mode, indices = take_mode(mode, indices, a.shape[axis])
     if a.shape[axis] == 0 and indices.size:
         raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
@@ -784,8 +787,9 @@ def gather_along(arr, indices, axis, mode, fill_value, wrap):
 
 def refuse_in_place(name, inplace):
     if inplace:
-        raise ValueError(f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are "
-                         "immutable. Pass inplace=False to instead return an updated array.")
+        kind = NotImplementedError if name == "fill_diagonal" else ValueError          # as in JAX
+        raise kind(f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are "
+                   "immutable. Pass inplace=False to instead return an updated array.")
 
 
 def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):

@@ -25,6 +25,7 @@ from minijax.numpy.ufuncs import (
     absolute, conjugate, not_equal, remainder, round, subtract, where as where3,
 )
 from minijax.primitives.structural import canonicalize_axis, canonicalize_shape
+from minijax.tracebacks import api_boundary
 from minijax.tree_util import tree_map
 
 __all__ = [
@@ -437,6 +438,8 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None):
                                                    "number of "
                               "repeats must be static. To fix this, either specify a static value "
                               "for `repeats`, or pass a static value to `total_repeat_length`.")
+    if not dtypes.issubdtype(known.dtype, np.integer):
+        raise TypeError(f"the repeats of jnp.repeat must be integers, got {known.dtype}")
     a = with_leading_axes(a, 1)
     if known.size == 1:
         return repeat_each(a, int(known.reshape(())), axis)
@@ -911,6 +914,7 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
     """
     names = None if signature is None else parse_signature(signature)
 
+    @api_boundary
     @wraps(pyfunc, assigned=("__name__", "__qualname__", "__doc__", "__module__"))
     def vectorized(*args, **kwargs):
         kept = {i: a for i, a in enumerate(args) if i in excluded}

@@ -8,6 +8,7 @@ them apart. `minijax.numpy` imports this module for that effect.
 import numpy as np
 
 from minijax import dtypes, lax
+from minijax.api import check_devices
 from minijax.array import Array
 from minijax.core import Tracer, concrete_or_error
 from minijax.numpy import (
@@ -208,11 +209,13 @@ def byteswap(self):
 
 def tobytes(self, order="C"):
     """The bytes of all elements."""
-    return concrete_or_error(np.asarray, self, "tobytes() needs a known value").tobytes(order)
+    return concrete_or_error(np.asarray, self, "tobytes() needs a known value.",
+                             "concrete-values").tobytes(order)
 
 
 def to_device(self, device, *, stream=None):
     """The array on a device: there is one, so the array itself."""
+    check_devices("to_device", device)
     return self
 
 
@@ -283,7 +286,7 @@ PROPERTIES = {
 
 # What each class has of its own for Python to ask
 PYTHONS = ("__setitem__", "__bool__", "__int__", "__float__", "__complex__", "__index__", "__len__",
-           "__iter__", "item", "tolist")
+           "__iter__", "__array__", "__format__", "__hash__", "item", "tolist")
 UPDATES = ("get", "set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max",
            "apply")
 
@@ -299,10 +302,10 @@ def install(cls):
         setattr(cls, name, api_boundary(function))
     bound_methods(cls, PYTHONS)
     for name, function in PROPERTIES.items():
-        setattr(cls, name, property(function))
+        setattr(cls, name, property(api_boundary(function)))
 
 
 install(Array)
 install(Tracer)
-bound_methods(Array, ("__hash__",))
+bound_methods(Tracer, ("delete", "__reduce__"))
 bound_methods(indexing.IndexUpdateRef, UPDATES)

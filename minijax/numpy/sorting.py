@@ -171,7 +171,8 @@ def digitize(x, bins, right=False, *, method=None):
     n = bins.shape[0]
     if n == 0:
         return full_like(x, 0, np.int32)
-    side = "left" if concrete_or_error(bool, right, "right argument of jnp.digitize()") else "right"
+    right = concrete_or_error(bool, right, "'right' argument of jnp.digitize().", "concrete-values")
+    side = "left" if right else "right"
     rising = searchsorted(bins, x, side=side)
     falling = n - searchsorted(flip(bins), x, side=side)
     return where(bins[-1] >= bins[0], rising, falling)

@@ -17,6 +17,7 @@ from minijax.numpy.indexing import IndexUpdateHelper, getitem
 from minijax.numpy.manipulation import vectorize
 from minijax.numpy.promotion import convert, ensure_arraylike
 from minijax.primitives.structural import canonicalize_axis
+from minijax.tracebacks import bound_methods
 
 __all__ = [
     "ufunc", "along_one_axis", "value_of_nothing", "at_one_by_one", "frompyfunc", "by",
@@ -116,6 +117,9 @@ class ufunc:
         pieces = [lax.slice_in_dim(a, start, stop if stop > start else start + 1, axis=axis)
                   for start, stop in zip(starts, [*starts[1:], a.shape[axis]])]
         return lax.stack([self.reduce(piece, axis, dtype, out) for piece in pieces], axis)
+
+
+bound_methods(ufunc, ("__call__", "reduce", "accumulate", "at", "outer", "reduceat"))
 
 
 def along_one_axis(ufunc, method, a, axis, dtype):

@@ -11,7 +11,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.array import Array
-from minijax.core import Tracer
+from minijax.core import Tracer, concrete_or_error
 from minijax.numpy.promotion import (
     asarray, check_arraylike, convert, ensure_arraylike, promote_args, promote_args_inexact,
     promote_args_numeric, promote_dtypes, promote_quickly, promote_shapes,
@@ -507,6 +507,7 @@ def round(a, decimals=0, out=None):
     """
     a = ensure_arraylike("round", a)
     check_no_out("round", out)
+    decimals = concrete_or_error(operator.index, decimals, "'decimals' argument of jnp.round().")
     if is_whole(a):
         if decimals < 0:
             raise NotImplementedError("integer round is not implemented for decimals < 0")
