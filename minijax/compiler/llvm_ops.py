@@ -21,25 +21,26 @@ from minijax.compiler.vector_math import FUNCTIONS
 from minijax.loop_ir import COMPLEX, NARROW, bits_of
 
 __all__ = [
-    "INT64", "BIT", "FLOAT", "DOUBLE", "BOOLEAN", "WIDE", "SINGLE", "llvm_type", "memory_type",
-    "int64", "typed_constant", "constant", "is_float", "is_signed", "integer_type", "bits", "load",
-    "store", "places_of_parts", "parts_of", "join", "load_where", "entry_alloca", "counted_loop",
-    "WIDTH", "fill_lanes", "vector_at", "fold_lanes", "fold_halves", "load_vector", "lanes_of",
-    "fold_one_by_one", "DATA_OFFSET", "FLAGS_OFFSET", "CONTIGUOUS_AND_ALIGNED", "NOT_CONTIGUOUS",
-    "data_of", "field", "convert", "convert_float", "float_to_integer", "HALF", "INT8", "INT16",
-    "INT32", "widen", "narrow", "to_few_bits", "to_bfloat16", "to_tiny_float", "tiny_floats",
-    "rounded_to_odd", "to_bool", "bitcast", "clamp_index", "emitters", "define", "emit_op",
-    "define_arithmetic", "arithmetic_of_pairs", "is_widened", "define_comparison", "compare",
-    "negative", "invert", "select", "real", "imag", "complex_of", "maximum", "minimum", "choose",
-    "choose_pair", "is_nan", "is_finite", "absolute", "sign", "safe_divisor", "divide", "remainder",
-    "in_width", "shift_left", "shift_right_logical", "shift_right_arithmetic", "popcount", "clz",
-    "call", "declare", "call_libm", "define_llvm", "define_libm", "define_vector",
+    "INT8", "INT64", "BIT", "FLOAT", "DOUBLE", "BOOLEAN", "WIDE", "SINGLE", "llvm_type",
+    "memory_type", "int64", "typed_constant", "constant", "is_float", "is_signed", "integer_type",
+    "bits", "load", "store", "places_of_parts", "parts_of", "join", "load_where", "entry_alloca",
+    "copy_bytes", "counted_loop", "WIDTH", "fill_lanes", "vector_at", "fold_lanes", "fold_halves",
+    "load_vector", "lanes_of", "fold_one_by_one", "DATA_OFFSET", "FLAGS_OFFSET",
+    "CONTIGUOUS_AND_ALIGNED", "NOT_CONTIGUOUS", "data_of", "field", "convert", "convert_float",
+    "float_to_integer", "HALF", "INT16", "INT32", "widen", "narrow", "to_few_bits", "to_bfloat16",
+    "to_tiny_float", "tiny_floats", "rounded_to_odd", "to_bool", "bitcast", "clamp_index",
+    "emitters", "define", "emit_op", "define_arithmetic", "arithmetic_of_pairs", "is_widened",
+    "define_comparison", "compare", "negative", "invert", "select", "real", "imag", "complex_of",
+    "maximum", "minimum", "choose", "choose_pair", "is_nan", "is_finite", "absolute", "sign",
+    "safe_divisor", "divide", "remainder", "in_width", "shift_left", "shift_right_logical",
+    "shift_right_arithmetic", "popcount", "clz", "call", "declare", "call_libm", "define_llvm",
+    "define_libm", "define_vector",
 ]
 
 
 # --- Types and constants --------------------------------------------------------------------------
 
-INT64 = ir.IntType(64)
+INT8, INT64 = ir.IntType(8), ir.IntType(64)
 BIT = ir.IntType(1)
 FLOAT, DOUBLE = ir.FloatType(), ir.DoubleType()
 BOOLEAN, WIDE, SINGLE = np.dtype(bool), np.dtype(np.int64), np.dtype(np.float32)
@@ -156,6 +157,15 @@ def entry_alloca(builder, llvm_type, count):
             return builder.alloca(llvm_type)
         room = builder.alloca(ir.ArrayType(llvm_type, count))
         return builder.bitcast(room, llvm_type.as_pointer())
+
+
+def copy_bytes(builder, target, source, size):
+    """Copy so many bytes from one address to another."""
+    pointer = INT8.as_pointer()
+    operands = [builder.bitcast(target, pointer), builder.bitcast(source, pointer), size]
+    kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, INT64, BIT])
+    function = builder.module.declare_intrinsic("llvm.memmove", (pointer, pointer, INT64), kind)
+    builder.call(function, [*operands, ir.Constant(BIT, 0)])
 
 
 @contextmanager
@@ -305,7 +315,7 @@ def float_to_integer(builder, value, target):
     return builder.call(function, [value])
 
 
-HALF, INT8, INT16, INT32 = ir.HalfType(), ir.IntType(8), ir.IntType(16), ir.IntType(32)
+HALF, INT16, INT32 = ir.HalfType(), ir.IntType(16), ir.IntType(32)
 
 
 def widen(builder, value, source):

@@ -8,10 +8,8 @@ registers; the memory of large ones changes places after each turn.
 
 from contextlib import contextmanager
 
-from llvmlite import ir
-
 from minijax.compiler.llvm_ops import (
-    BIT, INT64, WIDE, convert, counted_loop, entry_alloca, int64, memory_type,
+    WIDE, convert, copy_bytes, counted_loop, entry_alloca, int64, memory_type,
 )
 from minijax.compiler.plan import MAX_TURNS, SMALL, used_buffers
 from minijax.compiler.render_llvm import STEP_WRITERS, as_int64, element, span
@@ -130,12 +128,8 @@ class Carry:
         pass
 
     def copy(self, target, source):
-        builder, pointer = self.writer.builder, ir.IntType(8).as_pointer()
         size = int64(self.now.size * self.now.dtype.itemsize)
-        operands = [builder.bitcast(target, pointer), builder.bitcast(source, pointer), size]
-        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, INT64, BIT])
-        function = builder.module.declare_intrinsic("llvm.memmove", (pointer, pointer, INT64), kind)
-        builder.call(function, [*operands, ir.Constant(BIT, 0)])
+        copy_bytes(self.writer.builder, target, source, size)
 
 
 class SmallCarry(Carry):

@@ -12,7 +12,8 @@ from llvmlite import ir
 
 from minijax.compiler.llvm_math import VectorConstant, intrinsic, like, number_of, numbers_of
 from minijax.compiler.llvm_ops import (
-    BIT, INT64, constant, emitters, fold_halves, int64, is_signed, join, memory_type, parts_of,
+    BIT, INT64, constant, copy_bytes, emitters, entry_alloca, fold_halves, int64, is_signed, join,
+    memory_type, parts_of,
 )
 from minijax.compiler.plan import ONE_BY_ONE, is_short_reduction
 from minijax.loop_ir import COMPLEX, Load, Op, Quotient, Reduce, Store, dynamic_nodes, index_maps_of
@@ -21,7 +22,7 @@ __all__ = [
     "VECTOR_LANES", "HALF_VECTOR", "LEAST_TURNS", "FEW_VECTORS", "MAX_GATHERS", "Lanes",
     "vector_axis", "lanes_for_turns", "is_in_vectors", "Turns", "stride_of", "splat", "matched",
     "turns_of_lanes", "is_vector", "is_pair", "lanes_type", "numbers_in", "vector_of",
-    "first_lanes", "vector_load", "vector_store", "vector_address", "store_each", "load_pairs",
+    "first_lanes", "vector_load", "vector_store", "vector_address", "store_bytes", "load_pairs",
     "store_pairs", "parts_at", "twice", "in_turn", "chosen", "fold_vector",
 ]
 
@@ -201,8 +202,8 @@ def vector_store(builder, dtype, memory, index, value, mask):
     if mask is None:
         builder.store(value, address, align=dtype.itemsize)
         return
-    if isinstance(mask, ir.Constant) and dtype.itemsize < 4:
-        store_each(builder, address, value, [lane.constant for lane in mask.constant])
+    if dtype.itemsize < 4:
+        store_bytes(builder, dtype, address, value, mask)
         return
     operands = [value, address, ir.Constant(ir.IntType(32), dtype.itemsize), mask]
     function = intrinsic(builder, "llvm.masked.store", (value.type, address.type), ir.VoidType(),
@@ -215,13 +216,22 @@ def vector_address(builder, memory, index, kind):
     return builder.bitcast(builder.gep(memory, [index]), kind.as_pointer())
 
 
-def store_each(builder, address, value, flags):
-    """Store the flagged lanes one by one: of narrow ones LLVM stores what a mask leaves out."""
-    first = builder.bitcast(address, value.type.element.as_pointer())
-    for k, flag in enumerate(flags):
-        if flag:
-            place = builder.gep(first, [int64(k)])
-            builder.store(builder.extract_element(value, ir.IntType(32)(k)), place)
+def store_bytes(builder, dtype, address, value, mask):
+    """Copy the first lanes, those of the mask, to memory, by way of the stack.
+
+    Where a mask has one lane, of numbers that were four bytes wide just before, LLVM 22 makes of a
+    masked store a plain one that is too wide.
+    """
+    room = entry_alloca(builder, value.type, 1)
+    builder.store(value, room)
+    if isinstance(mask, ir.Constant):
+        size = int64(dtype.itemsize * sum(lane.constant for lane in mask.constant))
+    else:
+        flags = ir.IntType(mask.type.count)
+        count = intrinsic(builder, "llvm.ctpop", (flags,), flags, [flags])
+        lanes = builder.zext(builder.call(count, [builder.bitcast(mask, flags)]), INT64)
+        size = builder.mul(lanes, int64(dtype.itemsize))
+    copy_bytes(builder, address, room, size)
 
 
 def load_pairs(builder, dtype, memory, index, width, mask):
