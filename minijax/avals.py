@@ -132,6 +132,8 @@ def _aval_of_numpy(x):
 for _type in (bool, int, float, complex):
     aval_of_type[_type] = _aval_of_scalar(_type)
 aval_of_type[np.ndarray] = _aval_of_numpy
+
+
 def refuse_masked(x):
     """ValueError for a masked NumPy array: an array here would lose the mask."""
     if isinstance(x, np.ndarray) and type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):

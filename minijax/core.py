@@ -272,6 +272,7 @@ class ConcreteWhenKnown:
 
     def tolist(self):
         return self._number().tolist()
+
     def delete(self):
         return self._number().delete()
 

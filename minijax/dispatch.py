@@ -323,6 +323,8 @@ class JitFunction:
 
     def _cache_size(self):
         return len(self.programs)
+
+
 bound_methods(JitFunction, ("trace", "lower", "eval_shape"))
 
 

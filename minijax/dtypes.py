@@ -19,12 +19,12 @@ __all__ = [
     "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn",
     "float6_e3m2fn", "float4_e2m1fn", "int2", "int4", "uint2", "uint4", "all_dtypes", "computed_in",
     "float0", "finfo", "iinfo", "extended", "prng_key", "ExtendedDType", "issubdtype", "isdtype",
-    "supports_inf", "python_scalar_dtypes", "canonicalize_dtype", "default_int_dtype",
-    "default_uint_dtype", "default_float_dtype", "default_complex_dtype", "scalar_type_to_dtype",
-    "check_and_canonicalize_user_dtype", "check_valid_dtype", "dtype", "is_weakly_typed",
-    "dtype_and_weak_type", "scalar_type_of", "to_numeric_dtype", "to_inexact_dtype",
-    "to_floating_dtype", "to_complex_dtype", "promotion_lattice", "TypePromotionError",
-    "promote_types", "lattice_result_type", "result_type", "safe_to_cast",
+    "supports_inf", "lowest", "highest", "python_scalar_dtypes", "canonicalize_dtype",
+    "default_int_dtype", "default_uint_dtype", "default_float_dtype", "default_complex_dtype",
+    "scalar_type_to_dtype", "check_and_canonicalize_user_dtype", "check_valid_dtype", "dtype",
+    "is_weakly_typed", "dtype_and_weak_type", "scalar_type_of", "to_numeric_dtype",
+    "to_inexact_dtype", "to_floating_dtype", "to_complex_dtype", "promotion_lattice",
+    "TypePromotionError", "promote_types", "lattice_result_type", "result_type", "safe_to_cast",
 ]
 
 
@@ -167,6 +167,24 @@ def _dtypes_of_kind(kind):
 def supports_inf(dtype):
     """Say whether the dtype is inexact and has an infinity (many 8-bit floats have none)."""
     return issubdtype(dtype, np.inexact) and bool(np.isinf(np.array(np.inf).astype(dtype)))
+
+
+def lowest(dtype):
+    """The number that is above no other one of the dtype: -∞ if it has that."""
+    if dtype == np.bool_:
+        return np.False_
+    if issubdtype(dtype, np.inexact):
+        return dtype.type(-np.inf if supports_inf(dtype) else finfo(dtype).min)
+    return dtype.type(iinfo(dtype).min)
+
+
+def highest(dtype):
+    """The number that is below no other one of the dtype: ∞ if it has that."""
+    if dtype == np.bool_:
+        return np.True_
+    if issubdtype(dtype, np.inexact):
+        return dtype.type(np.inf if supports_inf(dtype) else finfo(dtype).max)
+    return dtype.type(iinfo(dtype).max)
 
 
 # --- Defaults and canonical dtypes ----------------------------------------------------------------

@@ -23,14 +23,14 @@ __all__ = [
     "substitute_atom", "axes_in", "dynamic_nodes", "Buffer", "Node", "Const", "AxisValue",
     "InBounds", "Load", "Op", "Reduce", "Store", "index_maps_of", "guard_of", "nodes_read",
     "all_nodes", "SAME", "BOOL", "OTHER", "NARROW", "COMPLEX", "MOVES", "OF_COMPLEX", "OPS",
-    "IDENTITIES", "lowest", "highest", "identity", "op", "const_like", "convert", "wide", "bits_of",
-    "parts_of", "join", "Nest", "Product", "is_fusible", "Call", "Loop", "While", "Branch",
-    "Program", "buffer_of", "programs_in", "with_programs", "buffers_read", "buffers_written",
-    "inputs_of", "NATIVE", "LoweringContext", "lowered_atom", "read", "guarded", "dynamic_index",
-    "body_of", "lower_elementwise", "in_wide", "in_pairs", "lower_moving", "elementwise_step",
-    "lower_view", "view_step", "store_part", "lower_reduction", "combined_step", "reduce_elements",
-    "runs_along", "reduce_in_register", "reduce_in_memory", "LANES", "FEW_LANES", "lanes_for",
-    "library_step", "on_buffers", "on_arrays",
+    "IDENTITIES", "identity", "op", "const_like", "convert", "wide", "bits_of", "parts_of", "join",
+    "Nest", "Product", "is_fusible", "Call", "Loop", "While", "Branch", "Program", "buffer_of",
+    "programs_in", "with_programs", "buffers_read", "buffers_written", "inputs_of", "NATIVE",
+    "LoweringContext", "lowered_atom", "read", "guarded", "dynamic_index", "body_of",
+    "lower_elementwise", "in_wide", "in_pairs", "lower_moving", "elementwise_step", "lower_view",
+    "view_step", "store_part", "lower_reduction", "combined_step", "reduce_elements", "runs_along",
+    "reduce_in_register", "reduce_in_memory", "LANES", "FEW_LANES", "lanes_for", "library_step",
+    "on_buffers", "on_arrays",
 ]
 
 
@@ -411,24 +411,8 @@ OPS = {
 IDENTITIES = {
     "add": lambda dtype: 0, "mul": lambda dtype: 1, "or": lambda dtype: 0, "xor": lambda dtype: 0,
     "and": lambda dtype: True if dtype == bool else -1,
-    "max": lambda dtype: lowest(dtype), "min": lambda dtype: highest(dtype),
+    "max": dtypes.lowest, "min": dtypes.highest,
 }
-
-
-def lowest(dtype):
-    if dtype == bool:
-        return False
-    if dtypes.issubdtype(dtype, np.inexact):
-        return -np.inf if dtypes.supports_inf(dtype) else dtypes.finfo(dtype).min
-    return dtypes.iinfo(dtype).min
-
-
-def highest(dtype):
-    if dtype == bool:
-        return True
-    if dtypes.issubdtype(dtype, np.inexact):
-        return np.inf if dtypes.supports_inf(dtype) else dtypes.finfo(dtype).max
-    return dtypes.iinfo(dtype).max
 
 
 def identity(name, dtype):

@@ -12,11 +12,11 @@ import numpy as np
 
 from minijax import lax
 from minijax.core import concrete_or_error
+from minijax.dtypes import highest, lowest
 from minijax.numpy import reductions
 from minijax.numpy.creation import arange, asarray, full
 from minijax.numpy.indexing import scatter_at
 from minijax.numpy.promotion import check_arraylike
-from minijax.primitives.reductions import highest, lowest
 
 __all__ = [
     "segment_sum", "segment_prod", "segment_max", "segment_min", "by_segment", "count_segments",

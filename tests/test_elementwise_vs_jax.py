@@ -319,6 +319,18 @@ def test_sorting_of_special_values(dtype):
                                np.asarray(theirs).astype(np.float32))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "bfloat16", "int8", "bool"])
+@pytest.mark.parametrize("name", ["reduce_max", "reduce_min"])
+def test_extremes_of_nothing(name, dtype, compiled):
+    """Infinity only where the dtype has it, else its last number."""
+    x = np.zeros((0, 2), np.dtype(getattr(jnp, dtype)))
+    f = functools.partial(getattr(reductions, name), axes=(0,))
+    found = np.asarray((minijax.jit(f) if compiled else f)(x))
+    want = np.asarray(getattr(jax_lax, name)(x, (0,)))
+    assert found.dtype == want.dtype and found.tobytes() == want.tobytes()
+
+
 def test_the_largest_floats_of_fewer_than_8_bits():
     """JAX's top_k of them is an error of its compiler."""
     every = np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn)

@@ -134,8 +134,25 @@ def test_every_module_has_a_home(path):
 def test_lines_are_short_and_definitions_stand_apart(path):
     lines = path.read_text().splitlines()[1:]      # the first is the exporter's
     assert [line for line in lines if len(line) > 100] == []
-    assert [line for before, line in zip(lines, lines[1:])
-            if before.startswith("    ") and line.startswith(("def ", "class ", "@"))] == []
+    assert list(lines_of_crowded(path.read_text())) == []
+
+
+def lines_of_crowded(text):
+    """Where a definition and what stands above it have no blank line between them."""
+    lines, definitions = text.splitlines(), (ast.FunctionDef, ast.ClassDef)
+    for parent in ast.walk(ast.parse(text)):
+        if isinstance(parent, (ast.Module, ast.ClassDef)):
+            for above, below in zip(parent.body, parent.body[1:]):
+                first = min([d.lineno for d in getattr(below, "decorator_list", [])],
+                            default=below.lineno)
+                if isinstance(above, definitions) or isinstance(below, definitions):
+                    if all(lines[above.end_lineno:first - 1]):
+                        yield lines[first - 1]
+
+
+def test_crowded_definitions_are_found():
+    assert list(lines_of_crowded("x = 1\ndef f():\n    pass\ny = 2")) == ["def f():", "y = 2"]
+    assert not list(lines_of_crowded("x = 1\n\n\n@d\ndef f():\n    pass\n\n\ny = 2"))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -185,6 +185,8 @@ def test_how_many():
         num_threads(-1)
 
 
+FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
 CHILD = """
     import os, numpy as np, minijax, minijax.numpy as mnp
     f, x = minijax.jit(lambda x: mnp.exp(x) + 1), np.ones(1_000_000, np.float32)
@@ -196,7 +198,7 @@ CHILD = """
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@FORKS
 def test_a_forked_process_starts_its_own_threads():
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(CHILD)], cwd=ROOT,
                          env=os.environ | {"MINIJAX_NUM_THREADS": "2"}, capture_output=True,
@@ -227,7 +229,7 @@ FORK_WHILE_COMPILING = """
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@FORKS
 def test_a_child_can_compile_though_another_thread_was_compiling():
     run = subprocess.run([sys.executable, "-W", "ignore", "-c",
                           textwrap.dedent(FORK_WHILE_COMPILING)], cwd=ROOT, timeout=60,

@@ -198,6 +198,8 @@ class LlvmMath:
         kinds = (self.float,) * len(operands)
         function = intrinsic(self.builder, name, (self.float,), self.float, kinds)
         return self.value(self.builder.call(function, [x.value for x in operands]))
+
+
 TABLE_TYPES = {np.dtype(np.float64): ir.DoubleType(), np.dtype(np.float32): ir.FloatType(),
                np.dtype(np.uint8): ir.IntType(8)}
 

@@ -142,8 +142,6 @@ def to_float(dtype):
     return lambda x: np.asarray(x).astype(dtype)[()]
 
 
-
-
 def clamp_index(x, low, high):
     """An index as int64, moved into low … high."""
     return i64(min(max(int(x), low), high))

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from minijax import complex_pairs, loop_ir
+from minijax import complex_pairs, dtypes
 from minijax.avals import typeof
 from minijax.core import Primitive
 from minijax.loop_ir import const_like, in_pairs, op
@@ -18,7 +18,6 @@ from minijax.primitives.elementwise import (
     FLOAT, NUMERIC, add, eq, exp, full_like, is_finite, largest, max as maximum, min as minimum,
     mul, select, share_of_choice, smallest, sub, zeros_like,
 )
-from minijax.primitives.reductions import is_narrow
 from minijax.primitives.structural import concatenate, pad, rev, slice_in_dim
 from minijax.rules import (
     Zero, check_dtypes, const, def_batch_along, def_checked_impl, def_not_linear, deflinear,
@@ -49,7 +48,7 @@ def def_cumulative_aval(primitive, accepts):
 def accumulate(ufunc):
     """accumulate(x, axis, reverse) by a ufunc: narrow floats accumulate in float32."""
     def function(x, *, axis, reverse):
-        dtype = np.dtype(np.float32) if is_narrow(x.dtype) else x.dtype
+        dtype = dtypes.computed_in.get(x.dtype, x.dtype)
         x_in_order = np.flip(x, axis) if reverse else x
         out = ufunc.accumulate(x_in_order, axis=axis, dtype=dtype).astype(x.dtype, copy=False)
         return np.ascontiguousarray(np.flip(out, axis)) if reverse else out
@@ -166,7 +165,7 @@ def_cumulative_aval(cummax_p, NUMERIC)
 def_jvp_by_scan(cummax_p, primal_and_tangent, choice_by(maximum))
 def_not_linear(cummax_p)
 def_batch_along(cummax_p, "axis")
-lower_cumulative(cummax_p, loop_ir.lowest, partial(op, "max"))
+lower_cumulative(cummax_p, dtypes.lowest, partial(op, "max"))
 
 
 cummin_p = Primitive("cummin")
@@ -180,7 +179,7 @@ def_cumulative_aval(cummin_p, NUMERIC)
 def_jvp_by_scan(cummin_p, primal_and_tangent, choice_by(minimum))
 def_not_linear(cummin_p)
 def_batch_along(cummin_p, "axis")
-lower_cumulative(cummin_p, loop_ir.highest, partial(op, "min"))
+lower_cumulative(cummin_p, dtypes.highest, partial(op, "min"))
 
 
 # --- Logarithms of sums of exponentials -----------------------------------------------------------

@@ -25,9 +25,9 @@ from minijax.rules import def_checked_impl, defbilinear, not_mapped
 __all__ = [
     "dot_letters", "dot_of_letters", "positions", "dot_general_p", "dot_general",
     "dot_general_impl", "MATMUL", "matmul_axes", "dot_dtype", "precision_rank",
-    "accumulation_dtype", "dot_general_abstract_eval", "check_dot_axes", "contract_like",
-    "dot_general_transpose_lhs", "dot_general_transpose_rhs", "dot_general_batch",
-    "dot_general_lowering", "Precision", "canonicalize_precision", "dot", "batch_matmul",
+    "dot_general_abstract_eval", "check_dot_axes", "contract_like", "dot_general_transpose_lhs",
+    "dot_general_transpose_rhs", "dot_general_batch", "dot_general_lowering", "Precision",
+    "canonicalize_precision", "dot", "batch_matmul",
 ]
 
 
@@ -90,7 +90,7 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
 
 def dot_general_impl(lhs, rhs, *, dimension_numbers, precision, preferred_element_type):
     result = preferred_element_type or dot_dtype(lhs.dtype, rhs.dtype)
-    dtype = accumulation_dtype(result)
+    dtype = dtypes.computed_in.get(result, result)      # narrow floats are rounded once, at the end
     lhs, rhs = lhs.astype(dtype, copy=False), rhs.astype(dtype, copy=False)
     if dimension_numbers == MATMUL and lhs.ndim == rhs.ndim == 2:
         return np.matmul(lhs, rhs).astype(result, copy=False)
@@ -139,13 +139,6 @@ def precision_rank(dtype):
             dtypes.finfo(real).maxexp if is_float else -1,
             dtypes.finfo(real).nmant if is_float else -1,
             real != bool and real.itemsize, not dtypes.issubdtype(real, np.unsignedinteger))
-
-
-@lru_cache(256)
-def accumulation_dtype(dtype):
-    # Sums of 8- and 16-bit floats are kept in float32 and rounded once, at the end.
-    narrow = dtypes.issubdtype(dtype, np.floating) and dtype.itemsize < 4
-    return np.dtype(np.float32) if narrow else dtype
 
 
 @dot_general_p.def_abstract_eval

@@ -1601,7 +1601,7 @@ def convert(x, *, new_dtype, weak_type):
     return x.astype(new_dtype)
 
 def float_to_integer(x, dtype):
-    x = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    x = x.astype(dtypes.computed_in.get(x.dtype, x.dtype), copy=False)
     smallest, largest, top = integer_bounds(dtype)
     inside = (x >= smallest) & (x < top)            # false for NaN
     if inside.all():

@@ -24,12 +24,12 @@ from minijax.rules import (
 )
 
 __all__ = [
-    "as_axes", "kept_axes", "check_axes", "def_reduction_aval", "expand", "is_narrow",
-    "accumulate_wide", "ROWS", "shortened", "reduce_sum_p", "reduce_sum", "reduce_prod_p",
-    "reduce_prod", "reduce_prod_jvp", "product_along", "lowest", "highest", "tangent_of_chosen",
-    "reduce_max_p", "reduce_max", "maximum_over", "reduce_min_p", "reduce_min", "minimum_over",
-    "def_place_aval", "argmax_p", "argmax", "first_maximum", "argmin_p", "argmin", "first_minimum",
-    "reduce_and_p", "reduce_and", "reduce_or_p", "reduce_or", "reduce_xor_p", "reduce_xor",
+    "as_axes", "kept_axes", "check_axes", "def_reduction_aval", "expand", "accumulate_wide", "ROWS",
+    "shortened", "reduce_sum_p", "reduce_sum", "reduce_prod_p", "reduce_prod", "reduce_prod_jvp",
+    "product_along", "tangent_of_chosen", "reduce_max_p", "reduce_max", "maximum_over",
+    "reduce_min_p", "reduce_min", "minimum_over", "def_place_aval", "argmax_p", "argmax",
+    "first_maximum", "argmin_p", "argmin", "first_minimum", "reduce_and_p", "reduce_and",
+    "reduce_or_p", "reduce_or", "reduce_xor_p", "reduce_xor",
 ]
 
 
@@ -66,15 +66,10 @@ def expand(y, x, axes):
     return broadcast(y, shape, kept_axes(len(shape), axes))
 
 
-def is_narrow(dtype):
-    """Whether numbers of this dtype lose too much if they are accumulated in it."""
-    return dtype.itemsize < 4 and dtypes.issubdtype(dtype, np.floating)
-
-
 def accumulate_wide(ufunc):
     """reduce(x, axes) by a ufunc: narrow floats accumulate in float32 and are rounded once."""
     def reduction(x, *, axes):
-        dtype, parts = np.dtype(np.float32) if is_narrow(x.dtype) else x.dtype, x
+        dtype, parts = dtypes.computed_in.get(x.dtype, x.dtype), x
         for axis in axes if len(axes) < x.ndim else ():
             parts = shortened(ufunc, parts, axis, dtype)
         return ufunc.reduce(parts, axis=axes, dtype=dtype).astype(x.dtype, copy=False)
@@ -157,20 +152,6 @@ lower_reduction(reduce_prod_p, "mul")
 
 # --- Extremes -------------------------------------------------------------------------------------
 
-def lowest(dtype):
-    """The identity of max: -∞ or the smallest number."""
-    if dtype == np.bool_:
-        return np.False_
-    return dtype.type(-np.inf if dtypes.issubdtype(dtype, np.inexact) else dtypes.iinfo(dtype).min)
-
-
-def highest(dtype):
-    """The identity of min: ∞ or the largest number."""
-    if dtype == np.bool_:
-        return np.True_
-    return dtype.type(np.inf if dtypes.issubdtype(dtype, np.inexact) else dtypes.iinfo(dtype).max)
-
-
 def tangent_of_chosen(t, out, x, *, axes):
     """The tangent of a maximum or minimum: the mean over all elements that equal it."""
     chosen = convert_element_type(eq(x, expand(out, x, axes)), typeof(x).dtype)
@@ -184,7 +165,7 @@ def reduce_max(operand, axes):
     return reduce_max_p.bind(operand, axes=as_axes(axes))
 
 def maximum_over(x, *, axes):
-    return largest.reduce(x, axis=axes, initial=None if x.size else lowest(x.dtype))
+    return largest.reduce(x, axis=axes, initial=None if x.size else dtypes.lowest(x.dtype))
 
 def_checked_impl(reduce_max_p, maximum_over)
 def_reduction_aval(reduce_max_p, ANY)
@@ -201,7 +182,7 @@ def reduce_min(operand, axes):
     return reduce_min_p.bind(operand, axes=as_axes(axes))
 
 def minimum_over(x, *, axes):
-    return smallest.reduce(x, axis=axes, initial=None if x.size else highest(x.dtype))
+    return smallest.reduce(x, axis=axes, initial=None if x.size else dtypes.highest(x.dtype))
 
 def_checked_impl(reduce_min_p, minimum_over)
 def_reduction_aval(reduce_min_p, ANY)

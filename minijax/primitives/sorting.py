@@ -15,7 +15,6 @@ from minijax.core import Primitive
 from minijax.lower_sorting import lower_sort, lower_top_k
 from minijax.primitives.elementwise import ANY, ORDERED
 from minijax.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
-from minijax.primitives.reductions import is_narrow
 from minijax.primitives.structural import broadcasted_iota, canonicalize_axis, expand_dims
 from minijax.rules import (
     Zero, check_dtypes, def_batch_along, def_checked_impl, def_not_linear, is_zero,
@@ -73,7 +72,7 @@ def sort_together(*arrays, dimension, is_stable, num_keys):
 
 def sort_key(x):
     # ml_dtypes does not sort NaN to the end, NumPy's own floats do
-    return x.astype(np.float32) if is_narrow(x.dtype) else x
+    return x.astype(dtypes.computed_in.get(x.dtype, x.dtype), copy=False)
 
 def sort_aval(*avals, dimension, is_stable, num_keys):
     for a in avals:
